@@ -103,6 +103,10 @@ test-systemd: test-deps ## boot hosts with a real systemd, and test the package 
 test-deps: ## install the servers and the C compiler that tests need, if missing
 	@scripts/test-deps
 
+.PHONY: model
+model: ## search all states of the models of lease and slots in bounds of minutes, and tell what happens without each rule
+	MODEL=large CGO_ENABLED=0 go test -count=1 -timeout 60m -v ./test/model
+
 .PHONY: chaos
 chaos: chaos-flush chaos-capture chaos-lock chaos-slots chaos-network ## all five of the following: break everything at random; CHAOS_SEED=N replays
 
@@ -158,10 +162,12 @@ cover: test-deps ## test coverage, written to .cache/cover.html
 	go tool cover -func=.cache/cover.out | tail -n 1
 
 .PHONY: lint
-lint: ## static analysis (builds the linter at first: some minutes)
+lint: test-deps ## static analysis (builds the linter at first: some minutes)
 	scripts/test-subjects
 	cd bench && go vet ./...
 	cd clients/goredis && go vet ./...
+	scripts/vale
+	go run ./test/prose -check >/dev/null
 	$(GOLANGCI_LINT) run
 
 .PHONY: prose
@@ -177,9 +183,10 @@ vuln: ## look up known vulnerabilities (needs vuln.go.dev)
 	$(GOVULNCHECK) ./...
 
 .PHONY: docs
-docs: ## write the pages of docs/reference that are made from the code
+docs: ## write what is made from the code: pages of docs/reference, and the tables of docs/doctor.md
 	go test -count=1 ./internal/config -run Reference -update
 	go test -count=1 ./cmd/baton -run Reference -update
+	go test -count=1 ./internal/doctor -run Reference -update
 
 .PHONY: man
 man: ## write the manual pages into bin/man

@@ -1,5 +1,5 @@
-// Package internal_test holds the tests of the program's shape: which package
-// may import which, and what only one of them may do.
+// Package internal_test tests the structure of the program: which package may import which packages, and which work only one package may
+// do.
 package internal_test
 
 import (
@@ -17,15 +17,14 @@ import (
 	"testing"
 )
 
-// rule says what of this module one package may import, and why no more.
+// rule lists the packages of this module that one package may import, with the reason why it may import no others.
 type rule struct {
-	pkg    string // relative to the module; covers what is below it, too
+	pkg    string // relative to the module; the rule also covers the packages below it
 	may    []string
 	reason string
 }
 
-// The most specific rule counts. A package without one is an error: decide what
-// it may know before it grows.
+// The most specific rule counts. A package without a rule is an error, because its imports must be decided before it grows.
 var rules = []rule{
 	{"cmd", []string{"cmd/baton/internal/cmdline", "cmd/baton/internal/deadcmd", "cmd/baton/internal/jobcmd", "cmd/baton/internal/show",
 		"internal/daemon", "internal/daemon/adminsocket", "internal/config", "internal/demo", "internal/command", "internal/crash", "internal/diagnose", "internal/doctor",
@@ -46,13 +45,14 @@ var rules = []rule{
 		"what is worth telling is decided from what ends, and from how jobs and elections stand: it reads them, and changes nothing"},
 	{"internal/balance", nil, "which node should lead a lock is decided from values: where they were read is the caller's business"},
 	{"internal/certificate", []string{"internal/config"}, "a pair of files is served the same, whatever is behind it"},
-	{"internal/command", []string{"internal/command/warden"}, "it runs commands for a lock and for jobs alike: neither's rules are its business"},
+	{"internal/command/orphans", nil, "whoever starts a child process tells PID 1 so: it needs nothing of what the child is for"},
+	{"internal/command", []string{"internal/command/orphans", "internal/command/warden"}, "it runs commands for a lock and for jobs alike: neither's rules are its business"},
 	{"internal/command/warden", nil, "a process of its own that must not wait for what others initialise"},
 	{"internal/command/held", nil, "who holds a lock and what runs under it are told in the same words, and neither knows the other"},
 	{"internal/config/shape", nil, "how deep and wide a file is needs no meaning of it"},
 	{"internal/config", []string{"internal/config/shape", "internal/flush/source/spec", "internal/notify/service", "internal/text"}, "a configuration is checked without any server or package that it configures"},
 	{"internal/crash", []string{"internal/config", "internal/daemon/site", "internal/elector", "internal/redislock"}, "what runs after a daemon needs its lease file and its lock, and nothing that it ran"},
-	{"internal/daemon", []string{"internal/alert", "internal/balance", "internal/certificate", "internal/command", "internal/config", "internal/crash",
+	{"internal/daemon", []string{"internal/alert", "internal/balance", "internal/certificate", "internal/command", "internal/command/orphans", "internal/config", "internal/crash",
 		"internal/daemon/abdication", "internal/daemon/adminsocket", "internal/daemon/epochs", "internal/daemon/identity", "internal/daemon/inventory",
 		"internal/daemon/outage", "internal/daemon/site", "internal/daemon/storehealth", "internal/daemon/tasks", "internal/daemon/work", "internal/diagnose", "internal/doctor", "internal/elector",
 		"internal/flush/source/staging", "internal/heartbeat", "internal/job", "internal/job/schedule", "internal/operate", "internal/operate/direct",
@@ -82,7 +82,7 @@ var rules = []rule{
 		"the jobs of a term, and what goes on beside them: of the election it knows the term, and nothing of how it was won"},
 	{"internal/demo", []string{"internal/config", "internal/flush/source/spec"}, "an auditor that shared code with the flush would share its mistakes"},
 	{"internal/diagnose", []string{"internal/elector", "internal/job", "internal/text"}, "a verdict is a function of values: who shows it and where they were read must not matter"},
-	{"internal/doctor", []string{"internal/certificate", "internal/command", "internal/config", "internal/daemon/site", "internal/daemon/tasks", "internal/finding",
+	{"internal/doctor", []string{"internal/certificate", "internal/command", "internal/command/orphans", "internal/config", "internal/daemon/site", "internal/daemon/tasks", "internal/finding",
 		"internal/flush", "internal/flush/mapping", "internal/flush/row", "internal/flush/source", "internal/flush/source/staging", "internal/flush/sql",
 		"internal/job", "internal/job/schedule", "internal/program", "internal/redisconn", "internal/redisledger", "internal/redislock", "internal/secret", "internal/status/auth"},
 		"it asks whatever a job will ask, with the same code, and changes nothing; no term and no daemon is needed"},
@@ -122,11 +122,11 @@ var rules = []rule{
 	{"internal/id", nil, "an identity depends on nothing but chance"},
 	{"internal/nodelock", []string{"internal/elector", "internal/heartbeat", "internal/id", "internal/quorum", "internal/redisconn", "internal/redislock"},
 		"one lock of a node is made of stores that its callers open: daemon and library make the same one"},
-	{"internal/notify", []string{"internal/notify/service"}, "it delivers what it is handed: what is worth telling, and of whom, is alert's to know"},
+	{"internal/notify", []string{"internal/command/orphans", "internal/notify/service"}, "it delivers what it is handed: what is worth telling, and of whom, is alert's to know"},
 	{"internal/notify/service", []string{"internal/text"}, "what a chat service wants is known without the queue of what is sent to it"},
 	{"internal/operate", []string{"internal/diagnose", "internal/text"}, "an order, what it came to and what is asked are the same for commands, API and page; a client of the API needs no server's package"},
 	{"internal/operate/direct", []string{"internal/config", "internal/daemon/site", "internal/daemon/tasks", "internal/diagnose", "internal/elector", "internal/flush", "internal/flush/mapping",
-		"internal/flush/row", "internal/flush/source/spec", "internal/flush/source/staging", "internal/flush/sql", "internal/flush/verify", "internal/job", "internal/job/schedule", "internal/operate",
+		"internal/flush/row", "internal/flush/source/spec", "internal/flush/source/staging", "internal/flush/sql", "internal/flush/verify", "internal/job", "internal/job/schedule", "internal/operate", "internal/operate/direct/progress",
 		"internal/redisconn", "internal/redisledger", "internal/redislock", "internal/text"},
 		"it asks Redis and the databases, and leaves orders there: what carries them out in a term it does not see"},
 	{"internal/profiling", nil, "the profiles of a process are Go's: nothing of ours is in them"},
@@ -167,23 +167,23 @@ var rules = []rule{
 	{"internal/testsupport/ranout", nil, "test/suite starts in a moment: it must not wait for the drivers of every database"},
 	{"test/suite", []string{"internal/testsupport/ground", "internal/testsupport/ranout"}, "it runs tests as processes, and knows nothing of what they test"},
 	{"test/versions", []string{"internal/testsupport/ground"}, "it runs tests as processes, and knows nothing of what they test"},
+	{"test/model", nil, "it shares no code with what it models, so that it shares no mistakes"},
 	{"test/slots", nil, "what a job runs shares no code with what runs it"},
 	{"test/linear", []string{"internal/elector", "internal/heartbeat", "internal/quorum", "internal/redisconn", "internal/redislock", "internal/redislock/script"}, "the node of a test is an elector over a lock, and nothing else of the daemon"},
 }
 
-// warden is the program of a process of its own, which begins before main: its package
-// says why.
+// warden is the package that runs in a separate process before main. The package's comment says why.
 const warden = "internal/command/warden"
 
-// early are the packages that begin before nearly all others.
+// early lists packages that Go initialises before nearly all other packages.
 var early = []string{"bufio", "bytes", "errors", "io", "os", "os/signal", "runtime", "strconv", "strings", "syscall", "time", "unsafe"}
 
-// bare packages import no library but golang.org/x/sys: everything rests on them.
+// bare lists packages that import no library except golang.org/x/sys, because all other packages depend on them.
 var bare = []string{"internal/heartbeat", "internal/command"}
 
-// limit keeps something in one place.
+// limit allows an import only in some packages.
 type limit struct {
-	what   string // an import path and what is below it
+	what   string // an import path, which includes the packages below it
 	only   []string
 	reason string
 }
@@ -210,14 +210,14 @@ var limits = []limit{
 	{"github.com/robfig/cron", []string{"internal/job/schedule"}, "the rules of time zones and clock changes are written once"},
 }
 
-// uuidLibrary is called in one file: its versions differ in ways that bite.
+// uuidLibrary is called in one file only, because the versions of the library are incompatible with each other.
 const uuidLibrary = "github.com/satori/go.uuid"
 
-// source is one file of the program, tests excepted.
+// source is one file of the program that is not a test.
 type source struct {
 	name string // relative to the module
 	file *ast.File
-	set  *token.FileSet // has the positions of file
+	set  *token.FileSet // contains the positions of file
 }
 
 func (s source) pkg() string { return path.Dir(s.name) }
@@ -241,7 +241,7 @@ func TestPackagesKeepTheirPlace(t *testing.T) {
 	}
 }
 
-// Every rule is worth what its breach is noticed.
+// A rule is useful only if a violation of the rule is found.
 func TestEveryBreachIsNoticed(t *testing.T) {
 	for _, c := range []struct{ name, code, want string }{
 		{"internal/job/a.go", `import _ "baton/internal/elector"`, "must not import baton/internal/elector"},
@@ -350,7 +350,7 @@ func TestSecondCallerOfTheUUIDLibraryIsNoticed(t *testing.T) {
 	}
 }
 
-// violations lists every breach, one line each.
+// violations lists all violations, with one line for each.
 func violations(files []source) []string {
 	var all []string
 	report := func(s source, format string, args ...any) {
@@ -395,8 +395,8 @@ func violations(files []source) []string {
 	return all
 }
 
-// allows says whether the package may import dep. A package below another one that has a
-// rule of its own is a room of its own: to enter the one is not to enter the other.
+// allows reports whether the package may import dep. If a package below another package has its own rule, the permission to import one of
+// the two does not include the other.
 func (r *rule) allows(dep string) bool {
 	room := ruleFor(dep)
 	return room == r || room != nil && slices.Contains(r.may, room.pkg)
@@ -433,7 +433,7 @@ func exits(file *ast.File) []string {
 		"runtime":               {"Goexit"},
 		"log":                   {"Fatal", "Fatalf", "Fatalln"},
 	}
-	known := map[string]string{} // a package's name in this file → its path
+	known := map[string]string{} // maps the name of a package in this file to its path
 	for _, spec := range file.Imports {
 		p, _ := strconv.Unquote(spec.Path.Value) // the parser has checked it
 		name := path.Base(p)
@@ -463,8 +463,8 @@ func hasInit(file *ast.File) bool {
 	})
 }
 
-// parseModule reads every file of the program below root, whatever it is built
-// for. Modules of their own (tools, benchmarks) are not the program.
+// parseModule reads every file of the program below root, for every operating system. Separate modules (tools, benchmarks) do not belong
+// to the program.
 func parseModule(t *testing.T, root string) []source {
 	t.Helper()
 	var files []source

@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// A test that fails where something took longer than so long fails on a busy machine, too. Tests
-// wait for events, and judge their order or their number. A time that is measured within
-// testing/synctest is exact; a wait that gives up after a minute, or a benchmark, is no judgement.
+// A test that fails if an action takes longer than a limit also fails on a busy machine. So tests wait for events, and check the order or
+// the number of events. The rule does not apply to times that are measured in testing/synctest, which are exact, to waits that give up
+// after a minute, and to benchmarks.
 
-// bounded are the files that may have so many upper bounds of time, with the reason.
+// bounded maps a file to the number of upper bounds of time that the file may have, and to the reason.
 var bounded = map[string]struct {
 	most   int
 	reason string
@@ -26,28 +26,19 @@ var bounded = map[string]struct {
 	"test/chaos/capture/slots_test.go":           {1, "it asks whether a slot has rested for long enough to be moved"},
 	"test/process/signals_test.go":               {1, "it tries again where the second signal was late: only two signals within a second are one order"},
 	"internal/redisconn/follow/presence_test.go": {2, "Redis' clock is compared with ours, and a replica must be noticed that says nothing"},
+	"internal/command/command_test.go":           {1, "it asks whether a deadline is due to move"},
+	"internal/demo/scene_test.go":                {1, "it asks whether a key is due to be pressed again"},
 	"test/hosts/start_test.go":                   {1, "how long a boot is held up is what it tests, in a lab of its own"},
 
-	"internal/command/command_test.go":     {2, owed},
-	"internal/command/orphan_test.go":      {1, owed},
 	"internal/daemon/job_test.go":          {1, owed},
-	"internal/daemon/reload_again_test.go": {2, owed},
-	"internal/daemon/state_test.go":        {1, owed},
-	"internal/demo/generator_test.go":      {1, owed},
-	"internal/demo/scene_test.go":          {1, owed},
-	"internal/doctor/doctor_test.go":       {1, owed},
+	"internal/daemon/reload_again_test.go": {1, owed},
 	"internal/flush/sql/close_test.go":     {2, owed},
-	"internal/program/program_test.go":     {3, owed},
-	"internal/quorum/settle_test.go":       {1, owed},
-	"internal/status/api_stream_test.go":   {1, owed},
-	"internal/status/serve_test.go":        {1, owed},
-	"internal/trace/send_test.go":          {2, owed},
 }
 
-// owed is the reason of those that are still to be mended.
+// owed is the reason for bounds that should still be replaced.
 const owed = "a limit of our own is far below, and still the machine decides"
 
-// watchdogs are the names of times after which a wait gives up.
+// watchdogs lists the names of times after which a wait gives up.
 var watchdogs = []string{"soon", "patience", "settles", "settleWithin"}
 
 func TestNoTestHasAnUpperBoundOfTime(t *testing.T) {
@@ -92,7 +83,7 @@ func TestNoTestHasAnUpperBoundOfTime(t *testing.T) {
 	}
 }
 
-// upperBounds are the comparisons that hold something to a time, but for those of fake time.
+// upperBounds returns the positions of comparisons that limit the time of an action, except in fake time.
 func upperBounds(file *ast.File) (found []token.Pos) {
 	for _, i := range file.Imports {
 		if i.Path.Value == `"testing/synctest"` {
@@ -108,11 +99,11 @@ func upperBounds(file *ast.File) (found []token.Pos) {
 }
 
 func upperBoundsOf(f *ast.FuncDecl) (found []token.Pos) {
-	elapsed := map[string]bool{} // the variables that hold how long something took
+	elapsed := map[string]bool{} // the variables that contain the duration of an action
 	ast.Inspect(f.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.AssignStmt:
-			for i, right := range n.Rhs { // there are as many on the left, or it is one call
+			for i, right := range n.Rhs { // the left side has the same number of values, or the right side is one call
 				if name, ok := n.Lhs[i].(*ast.Ident); ok && tellsTime(right, elapsed) {
 					elapsed[name.Name] = true
 				}
@@ -129,7 +120,7 @@ func upperBoundsOf(f *ast.FuncDecl) (found []token.Pos) {
 	return found
 }
 
-// tellsTime reports whether an expression is how long something took.
+// tellsTime reports whether an expression is the duration of an action.
 func tellsTime(e ast.Expr, elapsed map[string]bool) bool {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -149,7 +140,7 @@ func tellsTime(e ast.Expr, elapsed map[string]bool) bool {
 	return false
 }
 
-// isWatchdog reports whether a time is that of a wait that gives up: minutes, or one of the names.
+// isWatchdog reports whether a time is the limit of a wait that gives up: minutes, or one of the names in watchdogs.
 func isWatchdog(e ast.Expr) (yes bool) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		if i, ok := n.(*ast.Ident); ok && (i.Name == "Minute" || i.Name == "Hour" || slices.Contains(watchdogs, i.Name)) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The limits of the product's code, in lines and files. The linter limits the length of lines.
+// These are the limits of the product's code, in lines and files. The linter limits the length of lines.
 const (
 	linesOfPackage  = 4500
 	filesOfPackage  = 30
@@ -17,8 +17,8 @@ const (
 	linesOfFunction = 80
 )
 
-// oversized lists packages, files and FILE:FUNCTION that are over a limit, with the reason. One
-// that is within its limits again is an error, too.
+// oversized lists packages, files and FILE:FUNCTION that are over a limit, with the reason. An entry that is within its limits again is
+// also an error.
 var oversized = map[string]string{}
 
 // excess is one size over its limit.
@@ -44,7 +44,7 @@ func TestSizesStayWithinTheirLimits(t *testing.T) {
 	}
 }
 
-// excesses lists the packages, files and functions over their limits. Rooms for tests have none.
+// excesses lists the packages, files and functions over their limits. Packages that are only for tests have no limits.
 func excesses(files []source) []excess {
 	var all []excess
 	check := func(name string, n, most int, what string) {

@@ -9,7 +9,7 @@ import (
 	"baton/cmd/baton/internal/cmdline"
 )
 
-// cli is a shell in a fresh directory with its own environment.
+// cli runs baton in a fresh directory, with its own environment.
 type cli struct {
 	t   *testing.T
 	env map[string]string
@@ -21,7 +21,7 @@ func newCLI(t *testing.T) *cli {
 	return &cli{t, map[string]string{}}
 }
 
-// file writes a file in the directory.
+// file writes a file into the directory.
 func (c *cli) file(name, text string) {
 	c.t.Helper()
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
@@ -29,13 +29,13 @@ func (c *cli) file(name, text string) {
 	}
 }
 
-// result is what a command did.
+// result is the result of a command.
 type result struct {
 	code           int
 	stdout, stderr string
 }
 
-// run runs the whole program, apart from main.
+// run runs the whole program, except for main.
 func (c *cli) run(args ...string) result {
 	c.t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -49,7 +49,7 @@ func (c *cli) run(args ...string) result {
 	return result{code, stdout.String(), stderr.String()}
 }
 
-// want fails unless the command did exactly this.
+// want fails the test unless the command has exactly this exit code and output.
 func (c *cli) want(code int, stdout, stderr string, args ...string) {
 	c.t.Helper()
 	if got, want := c.run(args...), (result{code, stdout, stderr}); got != want {

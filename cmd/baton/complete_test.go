@@ -8,7 +8,7 @@ import (
 	"baton/cmd/baton/internal/cmdline"
 )
 
-// completes fails unless a shell would be offered these words, and the rest is silence.
+// completes fails the test unless completion offers exactly these words and prints nothing else.
 func (c *cli) completes(want string, args ...string) {
 	c.t.Helper()
 	got := c.run(append([]string{"__completeNoDesc"}, args...)...)
@@ -22,7 +22,7 @@ func TestNamesAreCompleted(t *testing.T) {
 	c, bare, _ := nodeCLI(t)
 	id := first(t, `(?m)^([0-9a-f]{12})  `, c.run("dead", "list").stdout)
 	run := first(t, `"run_id": "([^"]+)"`, c.run("job", "history", "report", "-o", "json").stdout)
-	for _, c := range []*cli{c, {t, bare}} { // by the servers, and by a node
+	for _, c := range []*cli{c, {t, bare}} { // through the servers, and through a node
 		c.completes("views report apart", "job", "show", "")
 		c.completes("report", "job", "run", "r")
 		c.completes("", "job", "run", "report", "")
@@ -46,7 +46,7 @@ func TestCompletionIsQuickAndSilentWhateverIsWrong(t *testing.T) {
 	c.env["BATON_CONFIG"] = "nowhere.yaml"
 	c.completes("", "job", "run", "")
 	c.completes("", "dead", "show", "")
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and never answers
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections, but never answers
 	if err != nil {
 		t.Fatal(err)
 	}

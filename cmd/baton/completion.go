@@ -33,7 +33,7 @@ scripts.`,
 			case "fish":
 				return root.GenFishCompletion(e.Stdout, true)
 			}
-			return cmdline.UsageError(fmt.Errorf("completion %q: want bash, zsh or fish", args[0]))
+			return cmdline.UsageError(fmt.Errorf("completion %q: write bash, zsh or fish", args[0]))
 		},
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"baton/internal/testsupport/cluster"
 )
 
-// shells are those that baton completes in: how to start one without anybody's settings,
-// and what to type to load the completion as its help says. note writes down what it is
-// given, so that what stands in the line can be told.
+// shells are the shells that baton has completions for. start is the command that starts the shell without the user's settings, and load is
+// the text to type to load the completion, as in the help text. The shell function note writes its arguments to a file, so that the test
+// can read the completed line.
 func shells() map[string]struct{ start, load []string } {
 	return map[string]struct{ start, load []string }{
 		"bash": {
@@ -25,7 +25,7 @@ func shells() map[string]struct{ start, load []string } {
 		},
 		"zsh": {
 			[]string{"zsh", "-f", "-i"},
-			// Without what completes a thousand other programs: to look through that takes a second.
+			// The completions of other programs are not loaded, because looking through a thousand of them takes a second.
 			[]string{
 				`baton completion zsh > _baton; all=($fpath); fpath=("$PWD" ${(M)all:#*/(functions|Completion|Completion/Base|Misc)})`,
 				"autoload -U compinit; compinit -u -D", "fpath+=($all); autoload -U _files _path_files _list_files", `note() { echo "$*" >> typed; }`,
@@ -38,7 +38,7 @@ func shells() map[string]struct{ start, load []string } {
 	}
 }
 
-// Somebody types, presses Tab, and has the word.
+// TestShellsCompleteCommandsFlagsAndNames checks that a user who types the beginning of a word and presses Tab gets the whole word.
 func TestShellsCompleteCommandsFlagsAndNames(t *testing.T) {
 	program := cluster.Build(t)
 	c, server := newCLI(t), useRedis(t)
@@ -78,16 +78,16 @@ func TestShellsCompleteCommandsFlagsAndNames(t *testing.T) {
 	}
 }
 
-// prompt is a shell at a terminal.
+// prompt is a shell in a terminal.
 type prompt struct {
 	t      *testing.T
-	typed  string // where note writes
+	typed  string // the file that note writes
 	screen *tty
 }
 
 func (p *prompt) start(dir string, argv []string, env ...string) {
 	p.t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, "baton.yaml"), nil, 0o600); err != nil { // a file to be completed
+	if err := os.WriteFile(filepath.Join(dir, "baton.yaml"), nil, 0o600); err != nil { // a file that can be completed
 		p.t.Fatal(err)
 	}
 	screen, end := terminal(p.t, 100, 40)
@@ -100,7 +100,7 @@ func (p *prompt) start(dir string, argv []string, env ...string) {
 		p.t.Fatalf("%v; scripts/test-deps installs the shells", err)
 	}
 	p.t.Cleanup(func() {
-		_ = shell.Process.Kill() // it may have ended
+		_ = shell.Process.Kill() // the shell may have ended
 		_ = shell.Wait()
 	})
 }
@@ -112,8 +112,8 @@ func (p *prompt) keys(text string) {
 	}
 }
 
-// completes types the beginning of a line and Tab, and has note write down what that made.
-// On a busy machine a server may not answer in time: then somebody presses Tab again.
+// completes types the beginning of a line and Tab, and makes note write the completed line to its file. It presses Tab again if needed,
+// because on a busy machine a server may not answer in time.
 func (p *prompt) completes(begun, want string) {
 	p.t.Helper()
 	const lineStart = "\x01"
@@ -132,6 +132,6 @@ func (p *prompt) completes(begun, want string) {
 }
 
 func (p *prompt) noted() string {
-	text, _ := os.ReadFile(p.typed) // it is not there at first
+	text, _ := os.ReadFile(p.typed) // the file does not exist at first
 	return string(text)
 }

@@ -35,20 +35,20 @@ func newConfigCommand(e cmdline.Env) *cobra.Command {
 	}, newConfigCheckCommand(e), newConfigShowCommand(e), newConfigInitCommand(e), newConfigSchemaCommand(e))
 }
 
-// checked is what `config check -o json` prints.
+// checked is the output of `config check -o json`.
 type checked struct {
 	File      string           `json:"file"`
 	OK        bool             `json:"ok"`
 	Jobs      int              `json:"jobs"`
 	Databases int              `json:"databases"`
 	Problems  []config.Problem `json:"problems"`
-	// Warnings are files that this user may not read.
+	// Warnings lists the files that the configuration names and that this user may not read.
 	Warnings []config.Problem `json:"warnings"`
-	// Schedules is when each job is due. With problems it is empty.
+	// Schedules says when each job is due. It is empty if the configuration has problems.
 	Schedules []operate.Coming `json:"schedules"`
 }
 
-// shownSlots is how many slots of each job config check shows.
+// shownSlots is the number of slots that "config check" shows for each job.
 const shownSlots = 3
 
 func newConfigCheckCommand(e cmdline.Env) *cobra.Command {
@@ -57,14 +57,13 @@ func newConfigCheckCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Check the configuration: each problem with its line",
-		Long: "Check the configuration, and print each problem with its line: of FILE, else\n" +
-			"of the one that run would take, with environment and flags on top. No server\n" +
-			"is connected to. The files that it names, of passwords and certificates, are\n" +
-			"read: a missing one is a problem; one that you may not read is a warning, as\n" +
-			"the daemon's user may. Run it as that user to be sure. Where the files are not\n" +
-			"there, as in a pipeline, --no-files checks the text alone. A good\n" +
-			"configuration is followed by when its jobs are due, in their time zones, and\n" +
-			"by what daylight saving does to them within a year.",
+		Long: "Check the configuration, and print each problem with its line. It checks FILE,\n" +
+			"or without FILE the file that `baton run` would use, with environment and\n" +
+			"flags applied. It connects to no server. It reads the password and certificate\n" +
+			"files that the configuration names: a missing file is a problem; a file that\n" +
+			"you may not read is a warning, so run the command as the daemon's user.\n" +
+			"--no-files checks the text alone. For a good configuration it prints when the\n" +
+			"jobs are due, and how daylight saving changes these times within a year.",
 		Example: "  baton config check\n  sudo -u baton baton config check\n  baton config check ./baton.yaml\n" +
 			"  baton config check --no-files ./baton.yaml\n  baton config check -o json",
 		Args: cmdline.AtMostOneArg,
@@ -94,7 +93,7 @@ func newConfigCheckCommand(e cmdline.Env) *cobra.Command {
 	return cmd
 }
 
-// check checks a configuration, and then the files that it names.
+// check checks a configuration. If the argument files is true, it also checks the files that the configuration names.
 func check(cmd *cobra.Command, e cmdline.Env, path string, files bool) (checked, error) {
 	report := checked{File: path, Problems: []config.Problem{}, Warnings: []config.Problem{}, Schedules: []operate.Coming{}}
 	c, err := cmdline.ReadConfig(cmd, e, path)
@@ -114,10 +113,10 @@ func check(cmd *cobra.Command, e cmdline.Env, path string, files bool) (checked,
 	return report, err
 }
 
-// warn writes warnings as errors are written, each with its place first.
+// warn writes warnings in the format of errors: each line begins with the place in the configuration.
 func warn(w io.Writer, warnings []config.Problem) {
 	for _, p := range warnings {
-		_ = show.Say(w, "baton: warning: %s\n", p.String()) // stderr is the last that there is
+		_ = show.Say(w, "baton: warning: %s\n", p.String()) // there is no other place to report a failed write to stderr
 	}
 }
 
@@ -131,7 +130,7 @@ func printChecked(out io.Writer, r checked) error {
 	for _, c := range r.Schedules {
 		_ = show.Say(w, "%s\t%s", c.Job, c.Words)
 		for i := range shownSlots {
-			slot := "-" // a line of fewer columns would tear the table apart
+			slot := "-" // a line with fewer columns would split the table
 			if i < len(c.Next) {
 				slot = show.SlotTime(c.Next[i].Slot)
 			}
@@ -145,11 +144,11 @@ func printChecked(out io.Writer, r checked) error {
 	return printShifts(out, r.Schedules)
 }
 
-// printShifts prints the effects of daylight saving on jobs. Jobs with the same effect share a
-// line: of many jobs a good part is due at the same hour of the night.
+// printShifts prints how daylight saving changes the slots of the jobs. Jobs with the same change share a line, because many jobs are often
+// due at the same hour of the night.
 func printShifts(out io.Writer, schedules []operate.Coming) error {
 	type shift struct {
-		at         int64 // for the order
+		at         int64 // sorts the shifts
 		slot, note string
 	}
 	var order []shift
@@ -216,14 +215,14 @@ func newConfigShowCommand(e cmdline.Env) *cobra.Command {
 	return cmd
 }
 
-// existingConfig is the file to check. Without one there is nothing to check.
+// existingConfig returns the path of the file to check. It returns an error if there is no file.
 func existingConfig(cmd *cobra.Command, e cmdline.Env, args []string) (string, error) {
 	if len(args) == 1 {
 		return args[0], nil
 	}
 	path, err := cmdline.ConfigPath(cmd, e)
 	if err == nil && path == "" {
-		err = fmt.Errorf("no configuration file: name one, set $%s, or write %s", cmdline.ConfigEnv, cmdline.DefaultConfig)
+		err = fmt.Errorf("there is no configuration file: name a file, set $%s, or create %s", cmdline.ConfigEnv, cmdline.DefaultConfig)
 	}
 	return path, err
 }
@@ -236,9 +235,9 @@ func newConfigInitCommand(e cmdline.Env) *cobra.Command {
 		Short: "Write an example configuration, to begin with",
 		Long: "Write an example configuration, with every key explained, to FILE (default\n" +
 			"baton.yaml; - is standard output). An existing file is kept, unless --force is\n" +
-			"given. Its lock key is that of --lock-key; without the flag baton asks on a\n" +
-			"terminal. Hosts with the same key in the same Redis are one election, so two\n" +
-			"installations that share a Redis need a key each.",
+			"given. Without --lock-key baton asks for the key on a terminal. Hosts with the\n" +
+			"same key in the same Redis are one election: give each installation its own\n" +
+			"key.",
 		Example: "  baton config init\n  baton config init --lock-key shop /etc/baton/baton.yaml\n  baton config init -",
 		Args:    cmdline.AtMostOneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -277,10 +276,9 @@ func newConfigSchemaCommand(e cmdline.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the configuration's JSON Schema, for editors",
-		Long: "Print the configuration's JSON Schema (draft 2020-12). With it an editor\n" +
-			"completes keys, explains them and marks mistakes. The packages have it in\n" +
-			"/usr/share/baton/baton.schema.json. It does not mark every mistake: config\n" +
-			"check does.",
+		Long: "Print the configuration's JSON Schema (draft 2020-12). With the schema, an\n" +
+			"editor completes keys, explains them and marks most mistakes; `baton config\n" +
+			"check` reports all mistakes.",
 		Example: "  baton config schema > baton.schema.json",
 		Args:    cmdline.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -290,10 +288,10 @@ func newConfigSchemaCommand(e cmdline.Env) *cobra.Command {
 	}
 }
 
-// defaultKey is the lock key of the example.
+// defaultKey is the lock key in the example configuration.
 var defaultKey = config.Default().Election.LockKey
 
-// exampleFor is the example with an installation's lock key.
+// exampleFor returns the example configuration with the given lock key.
 func exampleFor(lockKey string) ([]byte, error) {
 	if err := config.CheckLockKey(lockKey); err != nil {
 		return nil, err
@@ -306,8 +304,8 @@ func exampleFor(lockKey string) ([]byte, error) {
 	return bytes.Replace(configs.Example, line, append([]byte("  lock_key: "), quoted...), 1), nil
 }
 
-// writeExample leaves either the old file or the whole new one, never a part.
-// The group may read it and others may not, because a dsn may go into it.
+// writeExample writes the whole file or leaves the old file unchanged, so the file is never incomplete. The group may read the file, but
+// other users may not, because the file may contain a DSN with a password.
 func writeExample(path string, example []byte, force bool) error {
 	if _, err := os.Lstat(path); err == nil && !force {
 		return fmt.Errorf("%s exists already; use --force to overwrite it", path)

@@ -49,7 +49,7 @@ func TestCheckWithoutAFileHasNothingToCheck(t *testing.T) {
 	if _, err := os.Stat(cmdline.DefaultConfig); err == nil {
 		t.Fatalf("%s is in the way of this test", cmdline.DefaultConfig)
 	}
-	newCLI(t).want(cmdline.ExitUsage, "", "baton: no configuration file: name one, set $BATON_CONFIG, or write /etc/baton/baton.yaml\n", "config", "check")
+	newCLI(t).want(cmdline.ExitUsage, "", "baton: there is no configuration file: name a file, set $BATON_CONFIG, or create /etc/baton/baton.yaml\n", "config", "check")
 }
 
 func TestCheckListsEveryProblemWithItsPlace(t *testing.T) {
@@ -58,7 +58,7 @@ func TestCheckListsEveryProblemWithItsPlace(t *testing.T) {
 	c.env["BATON_TTL"] = "10"
 	const problems = `baton: 3 problems in the configuration:
 a.yaml:1:12: election.tll: unknown key; did you mean ttl?
-a.yaml:2:7: log.level: "loud" is not known here; want debug, info, warn or error
+a.yaml:2:7: log.level: "loud" is not known here; write debug, info, warn or error
 BATON_TTL: election.ttl: bad duration "10": write a number and a unit, for example 500ms, 10s or 1m30s
 `
 	c.want(cmdline.ExitUsage, "", problems, "config", "check", "a.yaml")
@@ -89,8 +89,8 @@ func TestCheckAsJSONOfAGoodFile(t *testing.T) {
 	}
 }
 
-// The tables of many jobs stay tables: a line each, and one for all jobs to which a
-// clock does the same.
+// TestCheckShowsTheSchedulesOfManyJobs checks the tables of many jobs. Each job must have one line, and jobs that daylight saving changes
+// in the same way must share one line.
 func TestCheckShowsTheSchedulesOfManyJobs(t *testing.T) {
 	text := "node: {id: n}\njobs:\n  - {name: watch, schedule: \"@always\", command: [x]}\n"
 	for i := range 200 {
@@ -178,7 +178,7 @@ election:
 	if got.code != cmdline.ExitOK || !strings.Contains(got.stdout, want) || strings.Contains(got.stdout, "pl4nted") {
 		t.Errorf("%+v\nwant %s", got, want)
 	}
-	// A URL on the command line names another server, whatever the file has.
+	// A URL on the command line names another server, regardless of the deployment in the file.
 	got = c.run("config", "show", "--redis", "rediss://other:6380/1", "a.yaml")
 	if got.code != cmdline.ExitOK || !strings.Contains(got.stdout, "url: rediss://other:6380/1\n") || strings.Contains(got.stdout, "sentinel") {
 		t.Errorf("%+v", got)
@@ -223,7 +223,8 @@ func TestNoCommandPrintsASecret(t *testing.T) {
 	}
 }
 
-// What run does not start with, check finds, with the same words and exit code.
+// TestCheckRefusesADSNWithWhichRunDoesNotStart checks that config check finds the problems that prevent run from starting, with the same
+// text and exit code.
 func TestCheckRefusesADSNWithWhichRunDoesNotStart(t *testing.T) {
 	c := newCLI(t)
 	c.file("two.dsn", "u:x@127.0.0.1:1/db\n")
@@ -235,7 +236,7 @@ func TestCheckRefusesADSNWithWhichRunDoesNotStart(t *testing.T) {
 		c.file("a.yaml", "redis: {url: \"redis://127.0.0.1:1\"}\nhttp: {listen: off, admin_socket: off}\ndatabases:\n  main: "+database+"\n")
 		checked := c.run("config", "check", "a.yaml")
 		if checked.code != cmdline.ExitUsage || !strings.HasPrefix(checked.stderr, "baton: a.yaml:4:") || strings.Contains(checked.stderr, "Passw0rd") {
-			t.Fatalf("check %s: %+v", database, checked) // run would go on for ever
+			t.Fatalf("check %s: %+v", database, checked) // otherwise run would not end
 		}
 		if ran := c.run("run", "--config", "a.yaml"); ran.code != checked.code || !strings.Contains(ran.stderr, checked.stderr) {
 			t.Errorf("run %s: %+v, want what check says: %s", database, ran, checked.stderr)
@@ -292,7 +293,8 @@ func TestInitWritesTheExampleAndKeepsWhatIsThere(t *testing.T) {
 	}
 }
 
-// The files that people begin with name the schema where the packages put it.
+// TestConfigurationsToBeginWithNameTheSchemaForEditors checks that the files that users begin with name the schema at the place where the
+// packages install it.
 func TestConfigurationsToBeginWithNameTheSchemaForEditors(t *testing.T) {
 	c := newCLI(t)
 	c.want(cmdline.ExitOK, string(config.Schema), "", "config", "schema")
@@ -302,7 +304,7 @@ func TestConfigurationsToBeginWithNameTheSchemaForEditors(t *testing.T) {
 	}
 }
 
-// The one test of main: that it passes on arguments, streams and the exit code.
+// TestBinaryPassesOnItsExitCode is the only test of main. It checks that main passes on arguments, streams and the exit code.
 func TestBinaryPassesOnItsExitCode(t *testing.T) {
 	binary := cluster.Build(t)
 	cmd := exec.CommandContext(t.Context(), binary, "version")
@@ -330,7 +332,7 @@ func TestCheckReadsTheFilesThatTheConfigurationNames(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || got.code != cmdline.ExitUsage || report.OK || len(report.Problems) != 1 || report.Problems[0].Line != 2 || len(report.Warnings) != 0 {
 		t.Errorf("%+v: %v", got, err)
 	}
-	// Of a unit that is down the credentials are not there, and that is nobody's mistake.
+	// The credentials of a unit that is not running do not exist, which is no mistake of the user.
 	c.env["CREDENTIALS_DIRECTORY"] = filepath.Join(dir, "baton.service")
 	c.file("b.yaml", "redis: {password_file: \"${CREDENTIALS_DIRECTORY}/pw\"}\n")
 	c.matches(c.run("config", "check", "b.yaml"), cmdline.ExitOK, `^b.yaml: ok, 0 jobs, 0 databases\n$`, `^baton: warning: b\.yaml:1:9: redis\.password_file: \S+/pw is not there yet`)

@@ -14,9 +14,9 @@ func TestTheQuestionBeforeADropIsAnsweredByYesNoOrCtrlC(t *testing.T) {
 		ctx, interrupt := context.WithCancel(t.Context())
 		t.Cleanup(interrupt)
 		if answer == "" {
-			interrupt() // as main does at Ctrl-C
+			interrupt() // like main at Ctrl-C
 			answer = "y\n"
-			t.Cleanup(func() { _, _ = seen.master.WriteString(answer) }) // lets the reader go
+			t.Cleanup(func() { _, _ = seen.master.WriteString(answer) }) // ends the goroutine that reads
 		} else if _, err := seen.master.WriteString(answer); err != nil {
 			t.Fatal(err)
 		}

@@ -50,7 +50,7 @@ jobs:
       columns: {id: $field, n: $value}
 `
 
-// deadLab is a node with jobs that meet bad records.
+// deadLab is a node with jobs that get invalid records.
 type deadLab struct {
 	*cli
 	main, other *testsupport.Database
@@ -71,7 +71,7 @@ func newDeadLab(t *testing.T) *deadLab {
 	return l
 }
 
-// letter is what dead list -o json has of each.
+// letter contains the fields of a letter in the output of dead list -o json.
 type letter struct {
 	operate.LetterKey
 	BatchID string          `json:"batch_id"`
@@ -87,7 +87,7 @@ func (l *deadLab) send(command string, args ...any) {
 	}
 }
 
-// letters waits until a job has so many dead letters, the newest first.
+// letters waits until a job has the wanted number of dead letters, and returns them, the newest letter first.
 func (l *deadLab) letters(job string, want int) []letter {
 	l.t.Helper()
 	var got []letter
@@ -104,7 +104,7 @@ func (l *deadLab) letters(job string, want int) []letter {
 	return nil
 }
 
-// rows waits until a query answers so.
+// rows waits until a query returns the wanted rows.
 func (l *deadLab) rows(db *testsupport.Database, query string, want ...string) {
 	l.t.Helper()
 	var got []string
@@ -120,7 +120,7 @@ func (l *deadLab) rows(db *testsupport.Database, query string, want ...string) {
 	l.t.Fatalf("%s: %q, want %q", query, got, want)
 }
 
-// does runs a command that must go through, and returns what it printed.
+// does runs a command that must succeed, and returns its output.
 func (l *deadLab) does(args ...string) string {
 	l.t.Helper()
 	r := l.run(args...)
@@ -130,7 +130,7 @@ func (l *deadLab) does(args ...string) string {
 	return r.stdout
 }
 
-// fails runs a command that must end with the code and say so.
+// fails runs a command that must end with the given exit code and print the given text.
 func (l *deadLab) fails(code int, says string, args ...string) {
 	l.t.Helper()
 	if r := l.run(args...); r.code != code || !strings.Contains(r.stdout+r.stderr, says) {
@@ -194,8 +194,8 @@ func TestDeadLettersAreListedShownReplayedAndDropped(t *testing.T) {
 	t.Run("replay counters", func(t *testing.T) {
 		for _, v := range views {
 			if strings.Contains(string(v.Record), "5000") {
-				l.fails(cmdline.ExitFailure, "CHECK constraint", "dead", "replay", v.ID) // it is still so
-				l.main.Exec(t, "INSERT INTO articles VALUES (2, -4500)")                 // where it fits
+				l.fails(cmdline.ExitFailure, "CHECK constraint", "dead", "replay", v.ID) // the record still does not fit
+				l.main.Exec(t, "INSERT INTO articles VALUES (2, -4500)")                 // now the record fits
 				if got := l.does("dead", "replay", v.ID); !strings.Contains(got, "1 dead letter replayed, 0 not") {
 					t.Errorf("replay: %s", got)
 				}
@@ -208,7 +208,7 @@ func TestDeadLettersAreListedShownReplayedAndDropped(t *testing.T) {
 		l.rows(l.main, "SELECT id, views FROM articles ORDER BY id", "1|5", "2|500", "3|7")
 	})
 	t.Run("replay hashes", func(t *testing.T) {
-		l.fails(cmdline.ExitUsage, "Correct them there", "dead", "replay", users[0].ID, "--set", "age=30")
+		l.fails(cmdline.ExitUsage, "Correct the values in Redis", "dead", "replay", users[0].ID, "--set", "age=30")
 		l.send("HSET", "user:1", "age", "31")
 		if got := l.does("dead", "replay", "--job", "users", "--all"); !strings.Contains(got, "marked: the next flush writes row \"1\"") {
 			t.Errorf("replay: %s", got)
@@ -247,7 +247,7 @@ func TestDeadLettersAreListedShownReplayedAndDropped(t *testing.T) {
 		}
 		l.letters("views", 2)
 
-		// The job is given up, its letters are not.
+		// The job is removed from the configuration, but its letters still exist.
 		text := fmt.Sprintf(deadConfig, "redis://127.0.0.1:1", l.main.DSN, l.other.DSN)
 		at, end := strings.Index(text, "  - name: views"), strings.Index(text, "  - name: users")
 		l.file("baton.yaml", text[:at]+text[end:])
@@ -263,8 +263,9 @@ func TestDeadLettersAreListedShownReplayedAndDropped(t *testing.T) {
 	})
 }
 
-// Of a total that is no number nothing was left out; of one whose row does not fit the
-// letter has the difference.
+// TestDeadLettersOfTotalsAreNeverCountedTwice checks the replay of dead letters of totals. If the total was no number, no part of it is
+// missing in the row, so the letter must be dropped. If the row did not fit, the letter contains the difference, which the replay must add
+// exactly once.
 func TestDeadLettersOfTotalsAreNeverCountedTwice(t *testing.T) {
 	l := newDeadLab(t)
 	l.send("HSET", "totals", "no number", "5", "2", "abc")
@@ -274,7 +275,7 @@ func TestDeadLettersOfTotalsAreNeverCountedTwice(t *testing.T) {
 			l.fails(cmdline.ExitFailure, "drop the letter", "dead", "replay", letter.ID, "--set", "$field=2", "--set", "$value=7")
 			continue
 		}
-		l.send("HSET", "totals", "no number", "7", "2", "40") // it goes on
+		l.send("HSET", "totals", "no number", "7", "2", "40") // the total grows further
 		l.letters("totals", 3)
 		l.does("dead", "replay", letter.ID, "--set", "$field=1")
 	}
@@ -295,7 +296,7 @@ func TestADatabaseThatIsAwayDoesNotHideTheLettersOfAnother(t *testing.T) {
 	}
 }
 
-// TestTheDocumentedCommandsForDeadLettersWork runs each that an operator may copy.
+// TestTheDocumentedCommandsForDeadLettersWork runs each command in the documentation that an operator may copy.
 func TestTheDocumentedCommandsForDeadLettersWork(t *testing.T) {
 	text, err := os.ReadFile("../../docs/dead-letters.md")
 	if err != nil {
@@ -321,8 +322,8 @@ func TestTheDocumentedCommandsForDeadLettersWork(t *testing.T) {
 			t.Errorf("%s: %+v", c[0], got)
 		}
 	}
-	l.letters("orders", 0) // mended by one of them
-	l.letters("views", 0)  // dropped by another
+	l.letters("orders", 0) // one of the commands has replayed the letters
+	l.letters("views", 0)  // another command has dropped the letters
 }
 
 func TestStatusTellsOfDeadLettersUntilTheyAreSeenTo(t *testing.T) {
@@ -330,7 +331,7 @@ func TestStatusTellsOfDeadLettersUntilTheyAreSeenTo(t *testing.T) {
 	l.send("HSET", "views", "no number", "7")
 	l.daemon()
 	id := l.letters("views", 1)[0].ID
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) { // a later run knows nothing of it
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) { // a later run does not count the letter
 		var s diagnose.Snapshot
 		if err := json.Unmarshal([]byte(l.does("status", "-o", "json")), &s); err != nil {
 			t.Fatal(err)

@@ -21,20 +21,16 @@ func newDemoCommand(e cmdline.Env) *cobra.Command {
 		Use:   "demo",
 		Short: "Run three nodes on this machine under traffic, and audit them",
 		Long: "Run three nodes on this machine, with an embedded Redis and a SQLite file,\n" +
-			"under traffic. Kill the leader and watch another node take over. Beside them\n" +
-			"the program that baton replaces (SET NX EX, read, write, delete) has the same\n" +
-			"traffic and the same faults. Ctrl-C or q ends the traffic. The demo flushes\n" +
-			"the rest, and compares every value in the database with the writes. Exit code\n" +
-			"0: nothing was lost, and nothing written twice.\n\n" +
-			"With --scene capture the application knows nothing of baton: it writes with\n" +
-			"plain INCR, HSET, DEL and PEXPIRE, and the nodes follow the replication\n" +
-			"stream. That takes a real Redis: the demo starts an installed redis-server or\n" +
-			"valkey-server for itself, or uses that of --redis.\n\n" +
-			"With --redis and --database the same runs on real servers. The demo uses keys\n" +
-			"with a random name, and a schema or database of its own, and removes them at\n" +
-			"the end.\n\n" +
-			"With --picture FILE it draws the leaders, the written and flushed changes, and\n" +
-			"the lost and doubled ones: docs/demo.svg is one.",
+			"under traffic. Kill the leader and watch another node take over. Beside the\n" +
+			"nodes runs the naive program that baton replaces (SET NX EX, read, write,\n" +
+			"delete), with the same traffic and faults. Ctrl-C or q ends the traffic. The\n" +
+			"demo flushes the rest, and compares every value in the database with the\n" +
+			"writes. Exit code 0 means that nothing was lost or written twice.\n\n" +
+			"With --scene capture the application writes with plain INCR, HSET, DEL and\n" +
+			"PEXPIRE. This scene needs a real Redis. Without --redis the demo starts an\n" +
+			"installed redis-server or valkey-server.\n\n" +
+			"On real servers (--redis, --database) the demo uses keys with a random name,\n" +
+			"and a schema or database of its own, and removes them at the end.",
 		Example: "  baton demo\n" +
 			"  baton demo --scene capture\n" +
 			"  baton demo --duration 30s --chaos 3s -o json\n" +
@@ -44,7 +40,7 @@ func newDemoCommand(e cmdline.Env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			program, err := os.Executable()
 			if err != nil {
-				return fmt.Errorf("find this program, to run three of it: %w", err)
+				return fmt.Errorf("find the file of this program, to start three nodes with it: %w", err)
 			}
 			if err := o.Check(); err != nil {
 				return cmdline.UsageError(err)
@@ -67,7 +63,7 @@ func newDemoCommand(e cmdline.Env) *cobra.Command {
 			}
 			if !report.Clean() {
 				return cmdline.WithCode(cmdline.ExitFailure,
-					fmt.Errorf("%d lost, %d duplicated; see %s", report.Lost, report.Duplicated, report.Kept))
+					fmt.Errorf("the demo found %d lost and %d duplicated changes; see %s", report.Lost, report.Duplicated, report.Kept))
 			}
 			return nil
 		},
@@ -77,21 +73,21 @@ func newDemoCommand(e cmdline.Env) *cobra.Command {
 	flags.DurationVar(&o.Duration, "duration", 0, "end by itself after this `time` of traffic")
 	flags.DurationVar(&o.Chaos, "chaos", 0, "kill or freeze the leader, at random, once in this `time`")
 	flags.StringVar(&o.Scene, "scene", demo.Scenes()[0],
-		"sync: an application that marks what it changes; capture: one that knows nothing of baton")
+		"sync: an application that marks its changes; capture: an application without marks")
 	flags.StringVar(&o.Redis, "redis", "", "a real Redis, redis://host:port/db, instead of the embedded one")
 	flags.StringVar(&o.Picture, "picture", "", "draw the run into this `file`, as SVG")
-	flags.BoolVar(&o.NoNaive, "no-naive", false, "without the naive program beside the nodes")
+	flags.BoolVar(&o.NoNaive, "no-naive", false, "do not run the naive program beside the nodes")
 	flags.StringVar(&o.Database, "database", "",
 		"a real PostgreSQL (postgres://…) or MariaDB (mysql://… or user:password@tcp(host:port)/db) instead of SQLite")
-	flags.Uint64Var(&o.Seed, "seed", 0, "of what is random in traffic and chaos (default: any)")
-	flags.IntVar(&o.Rate, "rate", demo.DefaultRate, "changes a second")
+	flags.Uint64Var(&o.Seed, "seed", 0, "seed of the random traffic and chaos (default: any)")
+	flags.IntVar(&o.Rate, "rate", demo.DefaultRate, "changes per second")
 	flags.BoolVar(&o.Keep, "keep", false, "keep the directory with logs, configuration and the SQLite file")
 	out.AddFlag(cmd, e.Getenv)
 	cmd.AddCommand(newNaiveCommand())
 	return cmd
 }
 
-// newNaiveCommand is the program that the demo runs beside the nodes.
+// newNaiveCommand returns the hidden command that runs the naive program: a flush without baton, which the demo starts beside the nodes.
 func newNaiveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "naive FILE", Hidden: true, Args: cmdline.OneArg,
@@ -100,8 +96,8 @@ func newNaiveCommand() *cobra.Command {
 	}
 }
 
-// untilHangup ends a context also when the terminal closes: the demo must not leave its data on a
-// server. nohup(1) has the signal ignored, and that stays so.
+// untilHangup returns a context that also ends when the terminal closes, because the demo must not leave its data on a server. If nohup(1)
+// has made the process ignore SIGHUP, the process continues to ignore SIGHUP.
 func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 	if signal.Ignored(syscall.SIGHUP) {
 		return context.WithCancel(ctx)
@@ -109,8 +105,8 @@ func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
-// screen is the terminal at standard error, if there is one: standard output is
-// for the report.
+// screen returns the terminal at standard error, or nil if standard error is no terminal. It does not use standard output, because standard
+// output is for the report.
 func screen(e cmdline.Env) *demo.Screen {
 	size, ok := show.TerminalSize(e.Stderr)
 	if !ok {

@@ -21,13 +21,13 @@ import (
 	"baton/internal/config"
 )
 
-// The pages are made here and not by the binary, which would have to hold a writer of them.
+// The tests write the pages, because the binary would otherwise have to contain a writer of pages.
 var (
 	update = flag.Bool("update", false, "write the pages of docs/reference that are made from the commands")
 	manDir = flag.String("man", "", "write the manual pages into this `directory`")
 )
 
-// documented are the commands that have a page or a section: root and all that are not hidden.
+// documented returns the commands that have a page or a section: the root command and all commands that are not hidden.
 func documented(root *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{root}
 	for _, sub := range root.Commands() {
@@ -38,10 +38,10 @@ func documented(root *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// pageName is a command's page: baton-job-run.
+// pageName returns the name of a command's page, such as baton-job-run.
 func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// forPages are all commands with help texts in Markdown, as cobra's writers of pages take them.
+// forPages returns the root command with all help texts in Markdown, as cobra's writers of pages expect them.
 func forPages() *cobra.Command {
 	root := newRootCommand(cmdline.Env{})
 	root.InitDefaultHelpCmd()
@@ -54,7 +54,7 @@ func forPages() *cobra.Command {
 	return root
 }
 
-// markdown is a help text in Markdown: lines that begin with blanks stay as they are.
+// markdown returns a help text as Markdown. Lines that begin with blanks stay unchanged.
 func markdown(help string) string {
 	lines := strings.Split(help, "\n")
 	for i, line := range lines {
@@ -67,12 +67,12 @@ func markdown(help string) string {
 	return strings.Join(lines, "\n")
 }
 
-// unmarked keeps what has a meaning to Markdown from having it.
+// unmarked escapes the characters that have a meaning in Markdown.
 func unmarked(text string) string {
 	return strings.NewReplacer("*", `\*`, "<", `\<`, "_", `\_`, "|", `\|`).Replace(text)
 }
 
-// exits is the section about a command's exit codes; that of the root has all of them.
+// exits returns the section about a command's exit codes. The section of the root command contains all exit codes.
 func exits(cmd *cobra.Command) string {
 	codes := exitCodesOf(cmd)
 	if !cmd.HasParent() {
@@ -90,7 +90,7 @@ func exits(cmd *cobra.Command) string {
 	return b.String()
 }
 
-// manPages writes all pages of the manual into a directory.
+// manPages writes all pages of the manual to a directory.
 func manPages(t *testing.T, dir string) {
 	t.Helper()
 	root := forPages()
@@ -113,7 +113,7 @@ func manPages(t *testing.T, dir string) {
 	write(t, filepath.Join(dir, "baton.yaml.5"), md2man.Render([]byte(configPage())))
 }
 
-// configPage is the page of the configuration file: its rules, and the example that explains every key.
+// configPage returns the page about the configuration file. It contains the rules of the file, and the example that explains every key.
 func configPage() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%% \"BATON.YAML\" \"5\" \"\" \"baton %s\" \"baton manual\"\n# NAME\nbaton.yaml - configuration of baton\n\n", thisBuild().Version)
@@ -124,7 +124,7 @@ func configPage() string {
 		"with it, such as redis.password\\_file. ${NAME} in such a path stands for an environment variable.\n\n" +
 		"**baton reload** has the daemon read the file again. What belongs to the node (node, redis, election, http) " +
 		"takes a restart.\n\n# ENVIRONMENT\n" +
-		"Flags go over environment variables, these go over the file. An empty variable counts as not set.\n\n")
+		"Flags override environment variables, which override the file. An empty variable counts as not set.\n\n")
 	for _, s := range config.Settings() {
 		fmt.Fprintf(&b, "**%s**, **--%s**\n: %s\n\n", unmarked(s.Env), s.Flag, unmarked(s.Path))
 	}
@@ -141,7 +141,7 @@ func write(t *testing.T, file string, text []byte) {
 	}
 }
 
-// TestManualPages writes the pages for the packages: -man DIR keeps them.
+// TestManualPages writes the manual pages for the packages. With -man DIR it writes them to DIR.
 func TestManualPages(t *testing.T) {
 	dir := *manDir
 	if dir == "" {
@@ -177,7 +177,7 @@ func TestManualPages(t *testing.T) {
 	page("baton.yaml.5", append(strings.Split(strings.TrimSpace(string(configs.Example)), "\n"), "BATON_TTL, --ttl")...)
 }
 
-// referencePages are the pages of docs/reference that are made from the commands.
+// referencePages returns the pages of docs/reference that are generated from the commands.
 func referencePages(t *testing.T) map[string]string {
 	t.Helper()
 	return map[string]string{"cli.md": cliPage(t), "exit-codes.md": exitCodesPage()}
@@ -194,12 +194,13 @@ func cliPage(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(&b, "## Environment\n\n%s\n\n", environment.Long)
+	variables, _, _ := strings.Cut(environment.Long, "\n\nWith OpenTelemetry") // the page about the variables lists them
+	fmt.Fprintf(&b, "## Environment\n\n%s\n\nWith OpenTelemetry's variables baton run sends [traces](../how-to/traces.md#variables).\n\n", variables)
 	common := commonFlags(root)
 	fmt.Fprintf(&b, "## Common flags\n\nThese mean the same in every command that takes them. %s are called *%s*.\n\n```text\n%s```\n",
 		strings.Join(connectionFlags(), ", "), connection, common.FlagUsages())
 	for _, cmd := range documented(root) {
-		if cmd.HasParent() { // the flags of all commands stand once
+		if cmd.HasParent() { // the flags of all commands appear only once
 			root.PersistentFlags().VisitAll(func(f *pflag.Flag) { f.Hidden = true })
 		}
 		section(&b, cmd, common)
@@ -207,7 +208,7 @@ func cliPage(t *testing.T) string {
 	return b.String()
 }
 
-// commonFlags are the flags that at least three commands explain alike. They stand once on the page.
+// commonFlags returns the flags that at least three commands explain in the same way. They appear only once on the page.
 func commonFlags(root *cobra.Command) *pflag.FlagSet {
 	count := map[[4]string]int{}
 	common := pflag.NewFlagSet("common", pflag.ContinueOnError)
@@ -225,16 +226,20 @@ func commonFlags(root *cobra.Command) *pflag.FlagSet {
 	return common
 }
 
-// shapeOf is what the help says of a flag.
+// shapeOf returns the text about a flag in the help.
 func shapeOf(f *pflag.Flag) [4]string { return [4]string{f.Name, f.Shorthand, f.Usage, f.DefValue} }
 
-// section writes the help of a command, without the flags that all commands explain alike.
+// section writes the help of a command, without the flags that several commands explain in the same way.
 func section(b *strings.Builder, cmd *cobra.Command, common *pflag.FlagSet) {
 	cmd.InitDefaultHelpFlag()
 	cmd.Flags().Lookup("help").Hidden = true
 	fmt.Fprintf(b, "\n## %s\n\n", cmd.CommandPath())
-	if !cmd.HasParent() || cmd.Long == "" { // else the index alone has the short text
+	if !cmd.HasParent() || cmd.Long == "" {
 		fmt.Fprintf(b, "%s\n\n", unmarked(cmd.Short))
+	}
+	if cmd.HasParent() && cmd.HasAvailableSubCommands() && cmd.Long != "" { // its examples belong to its subcommands
+		fmt.Fprintf(b, "%s\n", cmd.Long)
+		return
 	}
 	if cmd.Long != "" {
 		fmt.Fprintf(b, "%s\n\n", cmd.Long)
@@ -262,30 +267,23 @@ func section(b *strings.Builder, cmd *cobra.Command, common *pflag.FlagSet) {
 		}
 	}
 	fmt.Fprintf(b, "```sh\n%s\n```\n", strings.TrimSpace(cmd.Example))
-	if cmd.HasParent() {
-		return
-	}
-	b.WriteString("\n")
-	for _, sub := range documented(cmd)[1:] {
-		fmt.Fprintf(b, "- [%s](#%s): %s\n", sub.CommandPath(), pageName(sub), unmarked(sub.Short))
-	}
 }
 
-// connection is the name of the flags by which most commands find a node.
-const connection = "the connection flags"
+// connection is the name of the flags that most commands use to find a node.
+const connection = "connection flags"
 
-// connectionFlags returns those flags.
+// connectionFlags returns the connection flags.
 func connectionFlags() []string {
 	return []string{"`--config`", "`--lock-key`", "`--redis`", "`--server`", "`--token-file`", "`--ca-file`"}
 }
 
-// withoutConnection writes connection in the place of all connection flags.
+// withoutConnection replaces the connection flags with the text in connection, if all of them are in flags.
 func withoutConnection(flags []string) []string {
 	rest := slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return slices.Contains(connectionFlags(), f) })
 	if len(flags)-len(rest) < len(connectionFlags()) {
 		return flags
 	}
-	return append([]string{connection}, rest...)
+	return append(rest, connection)
 }
 
 func exitCodesPage() string {
@@ -300,11 +298,11 @@ func exitCodesPage() string {
 		}
 		fmt.Fprintf(&b, "| %d | %s | %s |\n", c.code, unmarked(c.means), of)
 	}
-	b.WriteString("\n`lock` answers with its command's exit code, or 128 and the signal that ended it, unless a code above says otherwise.\n")
+	b.WriteString("\n`lock` exits with its command's exit code, or 128 plus the signal that ended it, unless a code above says otherwise.\n")
 	return b.String()
 }
 
-// What the documentation says of the commands is what their help says.
+// TestReferenceIsWhatTheCommandsSay checks that the documentation of the commands is equal to their help texts.
 func TestReferenceIsWhatTheCommandsSay(t *testing.T) {
 	for name, want := range referencePages(t) {
 		file := filepath.Join("../../docs/reference", name)
@@ -317,7 +315,7 @@ func TestReferenceIsWhatTheCommandsSay(t *testing.T) {
 	}
 }
 
-// exitCodesOf are those that a command can end with.
+// exitCodesOf returns the exit codes of a command.
 func exitCodesOf(cmd *cobra.Command) []exitMeaning {
 	name := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
 	return slices.DeleteFunc(exitCodes(), func(c exitMeaning) bool {

@@ -20,14 +20,10 @@ func newDoctorCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check what could lose data or stop a job, with remedies",
-		Long: "Check Redis (round trips, eviction, persistence, replicas, permissions, its\n" +
-			"clock), every database (durability, permissions), every job's table (does it\n" +
-			"fit, can rows collide), the other nodes, and this host (clock, disks,\n" +
-			"systemd's unit, readers of the files). Each finding names the possible loss\n" +
-			"and the remedy. doctor changes nothing, and no check waits longer than a\n" +
-			"quarter of a minute. A node does the same when it leads for the first time,\n" +
-			"and logs errors and warnings. Run it as the user that runs baton.\n\n" +
-			"Exit code 1 if there is an error, 0 if there is nothing graver than a warning,\n" +
+		Long: "Check Redis, every database, every job's table, the other nodes and this host.\n" +
+			"Each finding names the possible loss and the remedy. doctor changes nothing,\n" +
+			"and no check waits longer than 15 seconds. Run it as the user that runs baton.\n\n" +
+			"Exit code 1 if there is an error, 0 if there is nothing worse than a warning,\n" +
 			"2 if the configuration cannot be used.",
 		Example: "  baton doctor\n  baton doctor --config /etc/baton/reports.yaml    # and baton@reports.service\n" +
 			"  baton doctor -o json | jq '.findings[] | select(.severity == \"error\")'",
@@ -49,7 +45,7 @@ func newDoctorCommand(e cmdline.Env) *cobra.Command {
 				doctor.Options{ConfigFile: path, Unit: unitName(unit), Getenv: e.Getenv, Seen: waits.Note}))
 			waits.End()
 			if err := cmd.Context().Err(); err != nil {
-				return fmt.Errorf("stopped before all checks were done: %w", err)
+				return fmt.Errorf("doctor was stopped before all checks were done: %w", err)
 			}
 			width := widestText
 			if size, ok := show.TerminalSize(e.Stdout); ok {
@@ -71,16 +67,16 @@ func newDoctorCommand(e cmdline.Env) *cobra.Command {
 	return cmd
 }
 
-// unitName takes a unit as systemctl does, with .service or without.
+// unitName returns the full name of a systemd unit. Like systemctl, it accepts the name with or without the suffix ".service".
 func unitName(unit string) string {
 	return strings.TrimSuffix(unit, ".service") + ".service"
 }
 
-// widestText is how wide the table is where there is no terminal.
+// widestText is the width of the table, in columns, if the output is no terminal.
 const widestText = 120
 
-// printReport prints a table: severity, subject, and, one below the other, the finding, its
-// consequence and the remedy.
+// printReport prints a table with the severity, the subject and a text. The text consists of the finding, its consequence and the remedy,
+// one below the other.
 func printReport(w io.Writer, d doctor.Report, width int) error {
 	var b strings.Builder
 	const left = len("WARNING  ")
@@ -91,7 +87,7 @@ func printReport(w io.Writer, d doctor.Report, width int) error {
 	margin := strings.Repeat(" ", left+subject+2)
 	columns := width - len(margin)
 	narrow := columns < 40
-	if narrow { // the text goes below
+	if narrow { // the text goes below the subject
 		margin, columns = "    ", max(width-4, 20)
 	}
 	line := func(severity, subjectText, first string, more ...string) {

@@ -12,7 +12,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// quiet: doctor has written nothing but what it waits for, which it tells where an answer takes long.
+// quiet reports whether doctor has written only lines about slow answers to standard error.
 func quiet(stderr string) bool {
 	for line := range strings.Lines(stderr) {
 		if !strings.HasPrefix(line, "checking ") {
@@ -44,7 +44,7 @@ jobs:
 	c.env["BATON_CONFIG"] = "baton.yaml"
 	configure(sound.URL(), "users")
 	got := c.run("doctor")
-	// Where a test's directory lies may be a finding by itself.
+	// The place of a test's directory may be a finding by itself.
 	if !strings.Contains(got.stdout, " lies ") && got.code != cmdline.ExitOK || !quiet(got.stderr) || !strings.Contains(got.stdout, `job "users"`) {
 		t.Errorf("all is well: %+v", got)
 	}
@@ -54,7 +54,7 @@ jobs:
 	if got.code != cmdline.ExitFailure || !quiet(got.stderr) || !strings.Contains(got.stdout, "it keeps nothing on disk") || !strings.Contains(got.stdout, "\n") {
 		t.Errorf("a Redis that forgets: %+v", got)
 	}
-	// A terminal's width may break the sentence anywhere.
+	// The width of the terminal may break the sentence anywhere.
 	if said := strings.Join(strings.Fields(got.stdout), " "); !strings.Contains(said, "did you mean users?") || !strings.Contains(said, "→ CONFIG SET appendonly yes") {
 		t.Errorf("the table or a remedy is missing: %+v", got)
 	}

@@ -24,14 +24,14 @@ func newDrillCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drill",
 		Short: "Hand over for real, and measure it",
-		Long: "Order the leader to hand over, as stepdown does, and measure it: how long its\n" +
-			"work took to end, and how long no node led. Exit code 1 if a handover took\n" +
-			"longer than a lease, or if no other node can take over.",
+		Long: "Order the leader to hand over, as `baton stepdown` does, and measure how long\n" +
+			"the leader's work took to end, and how long no node led. Exit code 1 if a\n" +
+			"handover took longer than election.ttl, or if no other node can take over.",
 		Example: "  baton drill\n  baton drill --to db2 --back\n  baton drill --rounds 10 -o json",
 		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if rounds < 1 || rounds > 1000 {
-				return cmdline.UsageError(errors.New("--rounds: want a number from 1 to 1000"))
+				return cmdline.UsageError(errors.New("--rounds must be a number from 1 to 1000"))
 			}
 			return withRedis(cmd, e, func(r *direct.Site) error {
 				why := "drill"
@@ -57,8 +57,8 @@ func newDrillCommand(e cmdline.Env) *cobra.Command {
 	}
 	cmdline.AddTargetFlags(cmd, e)
 	cmd.Flags().StringVar(&to, "to", "", "the `node` to hand over to at first (default: whichever is ready first)")
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the event history")
-	cmd.Flags().IntVar(&rounds, "rounds", 1, "how many handovers")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason, for the event history")
+	cmd.Flags().IntVar(&rounds, "rounds", 1, "number of handovers")
 	cmd.Flags().BoolVar(&back, "back", false, "give the lead back to the first leader at the end")
 	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long to wait for each next term")
 	cmdline.NodeNames(e).AsFlag(cmd, "to")
@@ -66,7 +66,7 @@ func newDrillCommand(e cmdline.Env) *cobra.Command {
 	return cmd
 }
 
-func printDrill(w io.Writer, done []direct.Drilled) error {
+func printDrill(w io.Writer, done []direct.DrillResult) error {
 	for _, d := range done {
 		took := show.Paint(w, show.Good, fmt.Sprintf("%d ms after the order", d.Took.Milliseconds()))
 		if !d.InTime() {
@@ -88,8 +88,8 @@ func printDrill(w io.Writer, done []direct.Drilled) error {
 	return show.Say(w, "%d handovers: p50 %d ms, max %d ms\n", len(took), took[len(took)/2], took[len(took)-1])
 }
 
-// withRedis does a command's work on the election itself: a node cannot measure its own
-// handover for others.
+// withRedis runs the function work with direct access to the election in Redis. It does not ask a node, because a node cannot measure its
+// own handover.
 func withRedis(cmd *cobra.Command, e cmdline.Env, work func(r *direct.Site) error) error {
 	c, err := cmdline.LoadElection(cmd, e)
 	if err != nil {

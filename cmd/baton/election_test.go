@@ -17,10 +17,10 @@ import (
 
 func TestMain(m *testing.M) { testsupport.Main(m) }
 
-// lease is one that a daemon keeps although others want the processors. No test waits for its end.
+// lease is a lease that a daemon can keep even if other programs need the processors. No test waits for its end.
 const lease = "10s"
 
-// buffer is what a daemon in the background writes.
+// buffer stores the output of a daemon in the background.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -38,7 +38,7 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// daemon runs `baton run` in the background until the test ends, or stop is called.
+// daemon runs `baton run` in the background until the test ends, or until stop is called.
 func (c *cli) daemon(args ...string) (log *buffer, stop func() int) {
 	c.t.Helper()
 	log = &buffer{}
@@ -56,7 +56,7 @@ func (c *cli) daemon(args ...string) (log *buffer, stop func() int) {
 	return log, stop
 }
 
-// until runs a command again and again until its standard output has text.
+// until runs a command repeatedly until its standard output contains text.
 func (c *cli) until(text string, args ...string) result {
 	c.t.Helper()
 	var got result
@@ -178,7 +178,7 @@ func TestAWatchShowsThatRedisIsAwayAndWaits(t *testing.T) {
 	}
 }
 
-// TestEveryConfigurationInTheDocumentsIsValid loads what a newcomer copies.
+// TestEveryConfigurationInTheDocumentsIsValid loads the configurations that a new user copies.
 func TestEveryConfigurationInTheDocumentsIsValid(t *testing.T) {
 	texts := map[string][]byte{"README.md": nil, "docs/redis.md": nil}
 	for name := range texts {
@@ -188,7 +188,7 @@ func TestEveryConfigurationInTheDocumentsIsValid(t *testing.T) {
 		}
 		texts[name] = text
 	}
-	c := newCLI(t) // in another directory
+	c := newCLI(t) // uses another directory
 	for name, text := range texts {
 		blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1)
 		if len(blocks) == 0 {

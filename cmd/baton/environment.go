@@ -9,10 +9,10 @@ import (
 	"baton/internal/trace"
 )
 
-// environmentHelp lists the environment variables that baton reads.
+// environmentHelp returns the help text about the environment variables that baton reads.
 func environmentHelp() string {
 	var b strings.Builder
-	b.WriteString("Flags go over environment variables, these go over the configuration file.\n" +
+	b.WriteString("Flags override environment variables, which override the configuration file.\n" +
 		"An empty variable counts as not set.\n\n")
 	row := func(variable, flag, path string) {
 		b.WriteString(strings.TrimRight(fmt.Sprintf("  %-26s %-22s %s", variable, flag, path), " ") + "\n")
@@ -26,9 +26,10 @@ func environmentHelp() string {
 	for _, s := range config.Settings() {
 		row(s.Env, "--"+s.Flag, s.Path)
 	}
-	b.WriteString("\nHTTPS_PROXY, HTTP_PROXY and NO_PROXY hold for notifications, traces and\n--server.\n" +
-		"\nOpenTelemetry's have baton run send traces. Those with OTLP in their name exist\n" +
-		"for traces alone, too, and count more: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, ...\n\n")
+	b.WriteString("\nHTTPS_PROXY, HTTP_PROXY and NO_PROXY apply to notifications, traces and\n--server.\n" +
+		"\nWith OpenTelemetry's variables baton run sends traces. Those with OTLP in their\n" +
+		"name have a form for traces alone, too, which takes precedence:\n" +
+		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, ...\n\n")
 	for _, v := range trace.Variables() {
 		fmt.Fprintf(&b, "  %-38s %s\n", v.Name, v.Short)
 	}

@@ -12,7 +12,7 @@ import (
 	"baton/internal/lockcmd"
 )
 
-// The exit codes of run and lock alone. [exitCodes] says what all of them mean.
+// These exit codes are used only by "baton run" and "baton lock". [exitCodes] explains all exit codes.
 const (
 	exitOverrun = daemon.ExitCannotStop
 	exitNoRedis = 69 // EX_UNAVAILABLE
@@ -20,29 +20,29 @@ const (
 	exitLost    = lockcmd.ExitLockLost
 )
 
-// exitMeaning is the meaning of a code, and the commands that use it. A code of lock may also
-// be the exit code of the command that it runs.
+// exitMeaning describes an exit code: its meaning, and the commands that use the code. An exit code of "baton lock" may also come from the
+// command that "baton lock" runs.
 type exitMeaning struct {
 	code  int
 	means string
-	// of are the commands, without the program's name; none: all of them.
+	// of lists the commands that use the code, without the program's name. An empty list means all commands.
 	of []string
-	// lock: the code is lock's alone.
+	// lock means that only baton lock uses the code.
 	lock bool
 }
 
-// exitCodes is the one place that explains the codes: the help topic, the manual and
-// docs/reference/exit-codes.md are made of it, and a test makes each code occur.
+// exitCodes is the only place that explains the exit codes. The help topic, the manual and docs/reference/exit-codes.md are generated from
+// this list, and a test produces each code.
 func exitCodes() []exitMeaning {
 	leads := []string{"leader", "stepdown", "drill", "resume", "job run", "job cancel", "job verify", "job backfill"}
 	lock := []string{"lock"}
 	return []exitMeaning{
 		{code: cmdline.ExitOK, means: "done"},
-		{code: cmdline.ExitFailure, means: "it failed, or job verify found a difference; " +
-			"standard error (doctor, job preview: the table) says why"},
+		{code: cmdline.ExitFailure, means: "the command failed, or job verify found a difference; " +
+			"standard error says why, or the table of doctor and job preview"},
 		{code: cmdline.ExitUsage, means: "wrong arguments, or a configuration that cannot be used"},
 		{code: cmdline.ExitNoLeader, means: "no node leads, or the lock is free (lock --break)", of: append(leads, "lock")},
-		{code: exitOverrun, means: "the leader's work did not end before its lease, so the process did", of: []string{"run"}},
+		{code: exitOverrun, means: "the leader's work did not end before its lease, so the process exited", of: []string{"run"}},
 		{code: exitNoRedis, means: "redis unavailable, or unfit to hold a lock safely", of: lock, lock: true},
 		{code: exitNotHad, means: "another client has a lock (-E chooses another code)", of: lock, lock: true},
 		{code: exitLost, means: "a lock was lost, and the command was ended", of: lock, lock: true},
@@ -51,7 +51,7 @@ func exitCodes() []exitMeaning {
 	}
 }
 
-// lockCodes is the last part of the help of lock.
+// lockCodes returns the last part of the help text of "baton lock": the list of its exit codes.
 func lockCodes() string {
 	var b strings.Builder
 	for _, c := range exitCodes() {
@@ -70,7 +70,7 @@ func newExitCodesTopic() *cobra.Command {
 	for _, c := range exitCodes() {
 		if c.lock && !own {
 			own = true
-			b.WriteString("\nlock answers with its command's exit code, or 128 and the signal that ended it; else:\n\n")
+			b.WriteString("\nlock exits with its command's exit code, or 128 plus the signal that ended it; else:\n\n")
 		}
 		fmt.Fprintf(&b, "  %3d  %s\n", c.code, c.means)
 		if len(c.of) > 0 && !c.lock {

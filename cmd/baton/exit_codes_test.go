@@ -27,8 +27,8 @@ func TestEveryExitCodeIsExplainedWhereverItIsLookedFor(t *testing.T) {
 	}
 }
 
-// Each code comes about. That of a leader whose work does not end, and of a lock that is
-// lost, end a process: test/process has them.
+// TestExitCodesComeAbout produces each exit code. The exit codes of a leader whose work does not end, and of a lost lock, end a process, so
+// test/process produces them.
 func TestExitCodesComeAbout(t *testing.T) {
 	c, server := newCLI(t), useRedis(t)
 	c.env["BATON_REDIS"] = server.URL()

@@ -17,9 +17,9 @@ func newExplainCommand(e cmdline.Env) *cobra.Command {
 		Use:   "explain [NODE]",
 		Short: "Explain why a node does not lead, with every reason",
 		Long: "List every reason why this host's node, or the named one, does not lead, each\n" +
-			"with its remedy. It asks Redis, and adds the answers of the node's own status\n" +
-			"page and of the databases that come within a second. Exit code 1 if the\n" +
-			"election cannot be read, or if the named node has never registered.",
+			"with its remedy. It asks Redis, the node's own status page and the databases.\n" +
+			"The page and the databases have one second to answer. The exit code is 1 if\n" +
+			"the election cannot be read, or if the named node has never registered.",
 		Example: "  baton explain\n  baton explain db2\n  baton explain db2 -o json",
 		Args:    cmdline.AtMostOneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {

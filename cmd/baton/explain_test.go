@@ -22,7 +22,7 @@ func TestANodeIsExplained(t *testing.T) {
 		t.Helper()
 		want := cmdline.ExitOK
 		if node == "db9" {
-			want = cmdline.ExitFailure // whoever has mistyped a name is told
+			want = cmdline.ExitFailure // a user who has mistyped a name gets an error
 		}
 		got := c.run("explain", node, "-o", "json")
 		var x struct {
@@ -49,7 +49,7 @@ func TestANodeIsExplained(t *testing.T) {
 		t.Errorf("an unknown node: %s", got)
 	}
 	c.run("stepdown")
-	// Only db1 itself knows, for a poll interval; its page remembers for half a second.
+	// Only db1 itself knows that it is aside, for one poll interval. Its page keeps the state for half a second.
 	testsupport.Await(t, "the node that has just stepped down to say so", func() bool { return codes("db1") == "other_leads aside" })
 	c.run("pause")
 	if got := codes("db2"); !strings.HasPrefix(got, "paused") {

@@ -17,11 +17,11 @@ func newFenceCommand(e cmdline.Env) *cobra.Command {
 	return cmdline.Parent(&cobra.Command{
 		Use:   "fence",
 		Short: "List the fences of the jobs, or reset refused ones",
-		Long: "A fence is the highest epoch that has written for a job, in the job's\n" +
-			"database: older leaders are refused there. Epochs follow a clock. One that is\n" +
-			"more than 30 days ahead was written by another program, or under a wrong\n" +
-			"clock: baton refuses to count on from it, and that job, or all jobs under that\n" +
-			"lock, stand still until it is reset.",
+		Long: "An epoch is a number that rises with every leader. A fence is the highest\n" +
+			"epoch that has written for a job; the job's database refuses leaders with a\n" +
+			"lower epoch. Epochs follow a clock. If an epoch is more than 30 days ahead,\n" +
+			"baton refuses it: the job with that fence, or all jobs under that lock, do not\n" +
+			"run until the epoch is reset.",
 		Example: "  baton fence list\n  baton fence reset",
 	}, newFenceListCommand(e), newFenceResetCommand(e))
 }
@@ -32,9 +32,9 @@ func newFenceListCommand(e cmdline.Env) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List the epochs of the locks and the fences of the jobs",
-		Long: "List the epochs of the locks, which are in Redis, and the fences of the jobs,\n" +
-			"which are in their databases, and mark those that are refused. Exit code 1 if\n" +
-			"one of the databases does not answer; the others are listed.",
+		Long: "List the locks' epochs in Redis and the jobs' fences in the databases, and\n" +
+			"mark those that baton refuses. If a database does not answer, the others are\n" +
+			"listed, and the exit code is 1.",
 		Example: "  baton fence list\n  baton fence list -o json",
 		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -61,13 +61,11 @@ func newFenceResetCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reset",
 		Short: "Reset the epochs and fences that are refused",
-		Long: "Reset the epochs and fences that are more than 30 days ahead of Redis' clock;\n" +
-			"no other is touched. First set right whatever clock is wrong. It takes the\n" +
-			"locks of these jobs like a node, waits one lease, so that no earlier leader\n" +
-			"trusts its own any more, and gives each fence its own epoch and owner; then\n" +
-			"the nodes campaign again. The jobs of these locks do not run meanwhile. On a\n" +
-			"terminal it asks first; elsewhere it wants --yes. With nothing to do the exit\n" +
-			"code is 0.",
+		Long: "Reset the epochs and fences that are more than 30 days ahead of Redis' clock,\n" +
+			"and no others. First correct the wrong clock. The command takes the locks of\n" +
+			"the affected jobs, as a node does, and waits until no earlier leader still\n" +
+			"trusts its lease. These jobs do not run while the command waits. On a terminal\n" +
+			"it asks first; elsewhere it needs --yes.",
 		Example: "  baton fence reset\n  baton fence reset --yes --reason 'redis was restored from the wrong dump'",
 		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -82,7 +80,7 @@ func newFenceResetCommand(e cmdline.Env) *cobra.Command {
 			reset := []direct.FenceState{}
 			if f.Refused() {
 				if !yes {
-					const question = "Reset what is refused? No job of its lock runs for about one lease."
+					const question = "Reset the refused epochs and fences? No job of their locks runs for about one lease."
 					if err := errors.Join(printFences(e.Stderr, f), cmdline.Confirm(cmd.Context(), e, question)); err != nil {
 						return err
 					}
@@ -102,7 +100,7 @@ func newFenceResetCommand(e cmdline.Env) *cobra.Command {
 					return show.Say(w, "nothing to reset\n")
 				}
 				for _, r := range reset {
-					// The last write returns the error.
+					// show.Say below returns the error if the output cannot be written.
 					_ = show.Say(w, "job %s in database %s: the fence has epoch %d now\n", r.Job, r.Database, r.Epoch)
 				}
 				return show.Say(w, "%s reset\n", text.Count(len(reset), "fence"))
@@ -111,7 +109,7 @@ func newFenceResetCommand(e cmdline.Env) *cobra.Command {
 	}
 	cmdline.AddTargetFlags(cmd, e)
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the event `history`")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason, for the event `history`")
 	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }

@@ -14,7 +14,7 @@ import (
 
 const forgedEpoch = 9007199254740989
 
-// One write to Redis or to a fence must not stop a cluster for good.
+// TestAForgedEpochIsRefusedToldAndReset checks that one write to Redis or to a fence cannot stop a cluster permanently.
 func TestAForgedEpochIsRefusedToldAndReset(t *testing.T) {
 	l := &deadLab{cli: newCLI(t), main: testsupport.SQLite(t)}
 	r := useRedis(t)
@@ -52,7 +52,7 @@ jobs:
 		t.Errorf("where all is well: %q", got)
 	}
 
-	// In Redis beneath a leader: that one puts it right. Then in the database.
+	// A forged epoch in Redis is corrected by the leader. Then the epoch in the database is forged.
 	l.send("HSET", "{baton}:term", "epoch", forgedEpoch)
 	testsupport.Await(t, "the leader to put the epoch right", func() bool { return !state().Refused() }, log)
 	l.main.Exec(t, fmt.Sprintf("UPDATE baton_fence SET epoch = %d WHERE job = 'views'", forgedEpoch))
@@ -71,7 +71,7 @@ jobs:
 	}
 	written("1|7")
 
-	// In Redis, while no node leads.
+	// The epoch in Redis is forged while no node leads.
 	if code := stop(); code != cmdline.ExitOK {
 		t.Errorf("the daemon ended with %d", code)
 	}

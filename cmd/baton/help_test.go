@@ -13,7 +13,7 @@ import (
 	"baton/cmd/baton/internal/show"
 )
 
-// every calls f with all commands, also with those that are hidden.
+// every calls f with all commands, including hidden commands.
 func every(cmd *cobra.Command, f func(*cobra.Command)) {
 	f(cmd)
 	for _, sub := range cmd.Commands() {
@@ -26,7 +26,7 @@ func TestEveryCommandHasExamplesThatAreUnderstood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var script strings.Builder // words as a shell parts them: a line for each, and one for each end
+	var script strings.Builder // words as a shell splits them: one line for each word, and one line for each end
 	script.WriteString("baton() { printf '%s\\n' \"$@\"; echo ---; }\nsystemctl() { :; }\njq() { cat; }\n")
 	for _, cmd := range documented(newRootCommand(cmdline.Env{})) {
 		if cmd.Runnable() && cmd.Example == "" {
@@ -71,7 +71,7 @@ func TestEveryCommandHasExamplesThatAreUnderstood(t *testing.T) {
 	}
 }
 
-// What a flag is called, and what its letter is, is the same wherever it is.
+// TestFlagsMeanTheSameEverywhere checks that a flag has the same name, letter and meaning in all commands.
 func TestFlagsMeanTheSameEverywhere(t *testing.T) {
 	type meaning struct{ letter, kind, of string }
 	long, short := map[string]meaning{}, map[string]string{}
@@ -86,7 +86,7 @@ func TestFlagsMeanTheSameEverywhere(t *testing.T) {
 			if !f.Hidden {
 				long[f.Name] = is
 			}
-			if f.Shorthand == "" || cmd.Name() == "lock" { // which has those of flock(1)
+			if f.Shorthand == "" || cmd.Name() == "lock" { // the letters of baton lock are those of flock(1)
 				return
 			}
 			if was, ok := short[f.Shorthand]; ok && was != f.Name {

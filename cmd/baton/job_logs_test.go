@@ -13,7 +13,7 @@ import (
 )
 
 func TestLogsOfAJobCanBeReadAndFollowed(t *testing.T) {
-	t.Setenv("GORACE", "atexit_sleep_ms=0") // a warden under the race detector would live on for a second
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise a warden under the race detector would run for one more second
 	c, server := newCLI(t), useRedis(t)
 	dir, err := os.Getwd()
 	if err != nil {
@@ -59,16 +59,16 @@ jobs:
 	c.want(cmdline.ExitOK, "line 1\nline 2\nline 3\nline 4\nline 5\n***\n", "", "job", "logs", "report")
 	c.want(cmdline.ExitOK, "line 5\n***\n", "", "job", "logs", "report", "--tail", "2", "--run", id)
 	c.want(cmdline.ExitOK, "", "", "job", "logs", "report", "--tail", "0")
-	c.matches(c.run("job", "logs", "report", "--run", "nosuch"), cmdline.ExitFailure, `^$`, `knows no run nosuch`)
+	c.matches(c.run("job", "logs", "report", "--run", "nosuch"), cmdline.ExitFailure, `^$`, `has no run nosuch`)
 	server.Client(t).Do("DEL", "{baton}:job:report:output:"+id)
-	c.matches(c.run("job", "logs", "report"), cmdline.ExitOK, `^line 1\n(.*\n)*\*\*\*\n$`, `only the end is left of what run \S+ printed`)
+	c.matches(c.run("job", "logs", "report"), cmdline.ExitOK, `^line 1\n(.*\n)*\*\*\*\n$`, `baton has kept only the end of the output of run \S+`)
 
 	c.matches(c.run("job", "run", "quiet", "-w"), cmdline.ExitOK, `succeeded`, `^$`)
 	c.matches(c.run("job", "logs", "quiet"), cmdline.ExitOK, `^$`, `^baton: run \S+ has printed nothing\n$`)
 	c.matches(c.run("job", "logs", "quiet", "-f"), cmdline.ExitOK, `^$`, `has printed nothing\nbaton: run \S+ of job "quiet": succeeded in`)
 	c.matches(c.run("job", "run", "flood", "-w"), cmdline.ExitOK, `succeeded`, `^$`)
 	flood := c.run("job", "logs", "flood")
-	c.matches(flood, cmdline.ExitOK, `xend\n$`, `^baton: \d+ bytes are left out: of each run the last 256 KiB are kept\n$`)
+	c.matches(flood, cmdline.ExitOK, `xend\n$`, `^baton: \d+ bytes are missing: baton keeps only the last 256 KiB of output of each run\n$`)
 	if n := len(flood.stdout); n < 256<<10 || n > 320<<10 || strings.Trim(flood.stdout, "x") != "end\n" {
 		t.Errorf("%d bytes of the flood", n)
 	}

@@ -63,6 +63,6 @@ func TestNextRefusesWhatItCannotShow(t *testing.T) {
 	c.env["BATON_CONFIG"] = "a.yaml"
 	c.want(cmdline.ExitUsage, "", "baton: no such job: \"reprot\": did you mean report?\n", "job", "next", "reprot")
 	c.want(cmdline.ExitUsage, "", "baton: no such job: \"backup\": the configuration has report, spread, watch: see baton job list\n", "job", "next", "backup")
-	c.want(cmdline.ExitUsage, "", "baton: -n 0: want 1 to 1000\n", "job", "next", "report", "-n", "0")
+	c.want(cmdline.ExitUsage, "", "baton: -n 0: must be from 1 to 1000\n", "job", "next", "report", "-n", "0")
 	c.want(cmdline.ExitUsage, "", "baton: --from \"soon\" is no time: write 2027-03-28, \"2027-03-28 02:30\" or 2027-03-28T02:30:00+01:00\n", "job", "next", "report", "--from", "soon")
 }

@@ -11,11 +11,10 @@ import (
 	"baton/internal/operate"
 )
 
-// commandCLI has a node that leads, a job that sleeps, one that fails, and one under a
-// lock of its own.
+// commandCLI returns a cli with a node that leads, a job that sleeps, a job that fails, and a job with its own lock.
 func commandCLI(t *testing.T) *cli {
 	t.Helper()
-	t.Setenv("GORACE", "atexit_sleep_ms=0") // a warden under the race detector would live on for a second
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise a warden under the race detector would run for one more second
 	c, server := newCLI(t), useRedis(t)
 	c.file("baton.yaml", fmt.Sprintf(`
 redis: {url: %q}
@@ -31,7 +30,7 @@ jobs:
 	return c
 }
 
-// first is what a pattern finds first.
+// first returns the first text that matches a pattern.
 func first(t *testing.T, pattern, text string) string {
 	t.Helper()
 	found := regexp.MustCompile(pattern).FindStringSubmatch(text)
@@ -51,7 +50,7 @@ func TestRunsAreForcedAndCancelledFromTheCommandLine(t *testing.T) {
 	c.matches(c.run("job", "cancel", "report"), cmdline.ExitFailure, `^$`, `job "report" has no open run and no retry: nothing was cancelled`)
 	c.matches(c.run("job", "cancel", "clicks"), cmdline.ExitUsage, `^$`, `no such job: "clicks"`)
 	one := first(t, `^run (\S+) `, c.run("job", "run", "report", "--reason", "month's end").stdout)
-	c.matches(c.run("job", "run", "report"), cmdline.ExitFailure, `^$`, `job "report" is running already: run \S+, for \S+ now`)
+	c.matches(c.run("job", "run", "report"), cmdline.ExitFailure, `^$`, `job "report" is already running: its run \S+ started \S+ ago`)
 	two := first(t, `^run (\S+) `, c.run("job", "run", "report", "--force").stdout)
 	c.matches(c.run("job", "list"), cmdline.ExitOK, `(?m)^report +@yearly +2 runs, the latest for \S+ +in \d+d +never +- +-$`, `^$`)
 	c.matches(c.run("job", "show", "report"), cmdline.ExitOK,
@@ -69,7 +68,7 @@ func TestRunsAreForcedAndCancelledFromTheCommandLine(t *testing.T) {
 		`(?ms)^WHEN \(Europe/Berlin\) +TRIGGER +ATTEMPT +STATE +TOOK +EXIT +NODE +EPOCH +ERROR OR REASON$.*`+
 			`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +manual +1 +cancelled +\S+ +- +db1 +…\d+ +cancelled by \S+: too slow.* \(by \S+: month's end\)$.*`+
 			`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +- +- +missed +- +- +db1 +…\d+ +there was no record of the job: .* slots count from \d\d:\d\d`, `^$`)
-	c.matches(c.run("job", "history", "report", "-n", "0"), cmdline.ExitUsage, `^$`, `-n 0: want a number above 0`)
+	c.matches(c.run("job", "history", "report", "-n", "0"), cmdline.ExitUsage, `^$`, `-n 0: must be above 0`)
 
 	c.matches(c.run("job", "run", "fails", "--watch"), cmdline.ExitFailure, `failed: exit code 3 in \S+\n$`, `run \S+ of job "fails": failed: .*exit code 3`)
 	c.matches(c.run("job", "list"), cmdline.ExitOK, `(?m)^fails +@yearly +failing +in \d+d +failed \(exit code 3\) \S+ ago `, `^$`)
@@ -92,10 +91,10 @@ func TestJobsArePausedForAWhileAndAllTogether(t *testing.T) {
 	}{
 		{"say which job, or --all", nil},
 		{"say either report or --all", []string{"report", "--all"}},
-		{"--for -1s: want a duration above 0", []string{"report", "--for", "-1s"}},
+		{"--for -1s: must be a duration above 0", []string{"report", "--for", "-1s"}},
 		{"--for and --until: give one of them", []string{"report", "--for", "1h", "--until", "10:00"}},
-		{"--until is empty: want a time such as", []string{"report", "--until", ""}},
-		{`--until "tomorrow": want a time such as`, []string{"report", "--until", "tomorrow"}},
+		{"--until is empty: write a time such as", []string{"report", "--until", ""}},
+		{`--until "tomorrow": write a time such as`, []string{"report", "--until", "tomorrow"}},
 		{`--until "2020-01-01 10:00" has passed`, []string{"report", "--until", "2020-01-01 10:00"}},
 		{`no such job: "clicks"`, []string{"clicks"}},
 		{`the job's name is empty`, []string{""}},
@@ -111,13 +110,13 @@ func TestJobsArePausedForAWhileAndAllTogether(t *testing.T) {
 		`^job "report" is paused by \S+: upgrade, until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \+0[12]:00\n$`, `^$`)
 	c.matches(c.run("job", "list"), cmdline.ExitOK, `(?m)^report +@yearly +paused for another (2h|1h59m)\S* +once a node leads +never +- +-$`, `^$`)
 	c.matches(c.run("job", "pause", "apart", "--until", "2100-01-01T10:00:00+02:00"), cmdline.ExitOK, `^job "apart" is paused by \S+, until 2100-01-01 08:00:00 \+00:00\n$`, `^$`)
-	c.matches(c.run("job", "show", "apart"), cmdline.ExitOK, `(?m)^paused +by \S+, since \S+ \S+ [+-]\d\d:\d\d, until \S+ \S+ [+-]\d\d:\d\d; baton job resume apart ends that$`, `^$`)
+	c.matches(c.run("job", "show", "apart"), cmdline.ExitOK, `(?m)^paused +by \S+, since \S+ \S+ [+-]\d\d:\d\d, until \S+ \S+ [+-]\d\d:\d\d; baton job resume apart ends the pause$`, `^$`)
 	c.matches(c.run("job", "pause", "--all", "--reason", "restore"), cmdline.ExitOK, `^all jobs are paused by \S+: restore\n$`, `^$`)
 	c.matches(c.run("job", "pause", "--all", "--until", "23:59"), cmdline.ExitOK, `^all jobs were paused already, by \S+: restore; the reason is now: by \S+, until \d{4}-\d\d-\d\d 23:59:00 \+0[12]:00\n$`, `^$`)
 	c.matches(c.run("job", "pause", "--all"), cmdline.ExitOK, `^all jobs were paused already, by \S+; the reason is now: by \S+\n$`, `^$`)
 	c.matches(c.run("job", "list"), cmdline.ExitOK, `(?m)^fails +@yearly +paused with all +paused +never +- +-$`, `^$`)
-	c.matches(c.run("status"), cmdline.ExitOK, `(?m)^All jobs are paused by \S+; baton job resume --all ends that$`, `^$`)
-	c.matches(c.run("job", "resume", "fails"), cmdline.ExitOK, `^job "fails" was not paused; but all jobs are paused by \S+; baton job resume --all ends that\n$`, `^$`)
+	c.matches(c.run("status"), cmdline.ExitOK, `(?m)^All jobs are paused by \S+; baton job resume --all ends the pause$`, `^$`)
+	c.matches(c.run("job", "resume", "fails"), cmdline.ExitOK, `^job "fails" was not paused; but all jobs are paused by \S+; baton job resume --all ends the pause\n$`, `^$`)
 	c.matches(c.run("job", "resume", "--all"), cmdline.ExitOK, `^all jobs are resumed; they were paused by \S+, for \S+\n$`, `^$`)
 	c.matches(c.run("job", "resume", "--all"), cmdline.ExitOK, `^all jobs were not paused\n$`, `^$`)
 	c.matches(c.run("job", "list"), cmdline.ExitOK, `(?ms)^report .* paused for another .*^fails +@yearly +ready `, `^$`)

@@ -14,7 +14,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// jobCLI has a node that leads, and a job that counts views into a SQLite file.
+// jobCLI returns a cli with a node that leads, and with a job that counts views into a SQLite file.
 func jobCLI(t *testing.T, schedule string) (*cli, redis.Conn, *testsupport.Database) {
 	t.Helper()
 	c, server, db := newCLI(t), useRedis(t), testsupport.SQLite(t)
@@ -45,7 +45,7 @@ func (c *cli) matches(got result, code int, stdout, stderr string) {
 
 func TestJobIsDrivenFromTheCommandLine(t *testing.T) {
 	c, conn, db := jobCLI(t, "@yearly")
-	c.matches(c.run("job", "next"), cmdline.ExitOK, `^views: `, `^$`) // there is no other
+	c.matches(c.run("job", "next"), cmdline.ExitOK, `^views: `, `^$`) // there is no other job
 	c.matches(c.run("job", "show"), cmdline.ExitOK, `^job +views\n`, `^$`)
 	c.matches(c.run("job", "history"), cmdline.ExitOK, `^there is no record of job "views"`, `^$`)
 	c.matches(c.run("job", "logs"), cmdline.ExitUsage, `^$`, `job "views" is a flush`)
@@ -71,9 +71,9 @@ func TestJobIsDrivenFromTheCommandLine(t *testing.T) {
 
 	c.matches(c.run("job", "pause", "views", "--reason", "new column"), cmdline.ExitOK, `^job "views" is paused by \S+: new column\n$`, `^$`)
 	c.matches(c.run("job", "pause", "views"), cmdline.ExitOK, `^job "views" was paused already, by \S+: new column; the reason is now: by \S+\n$`, `^$`)
-	c.matches(c.run("job", "run", "views"), cmdline.ExitFailure, `^$`, `job "views" is paused by \S+; baton job resume views ends that`)
+	c.matches(c.run("job", "run", "views"), cmdline.ExitFailure, `^$`, `job "views" is paused by \S+; baton job resume views ends the pause`)
 	c.matches(c.run("job", "list"), cmdline.ExitOK, `(?m)^views +@yearly +paused +paused +succeeded \S+ ago +0 +0s$`, `^$`)
-	c.matches(c.run("status"), cmdline.ExitOK, `(?m)^views is paused by \S+; baton job resume views ends that$`, `^$`)
+	c.matches(c.run("status"), cmdline.ExitOK, `(?m)^views is paused by \S+; baton job resume views ends the pause$`, `^$`)
 	c.matches(c.run("job", "show", "views"), cmdline.ExitOK, `(?ms)^paused +by \S+, since .*^next +-$.*^STARTED .* manual +1 +3 `, `^$`)
 	c.matches(c.run("job", "resume", "views"), cmdline.ExitOK, `^job "views" is resumed; it was paused by \S+, for \S+\n$`, `^$`)
 	c.matches(c.run("job", "resume", "views"), cmdline.ExitOK, `^job "views" was not paused\n$`, `^$`)
@@ -95,7 +95,7 @@ func TestJobThatRunsIsNotRunAgainAndCanBeWatched(t *testing.T) {
 	c, conn, _ := jobCLI(t, "@always")
 	c.daemon("--node-id", "db1")
 	c.until("running for", "job", "list")
-	c.matches(c.run("job", "run", "views"), cmdline.ExitFailure, `^$`, `job "views" is running already: run \S+, for \S+ now`)
+	c.matches(c.run("job", "run", "views"), cmdline.ExitFailure, `^$`, `job "views" is already running: its run \S+ started \S+ ago`)
 	if _, err := conn.Do("HSET", "views", 1, 7); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestPreviewOfAJobSaysWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.matches(c.run("job", "preview", "views", "--all"), cmdline.ExitFailure, `^$`, `(?s)counters`)
-	c.matches(c.run("job", "preview", "views", "--rate", "5"), cmdline.ExitUsage, `^$`, `--rate is for --all`)
+	c.matches(c.run("job", "preview", "views", "--rate", "5"), cmdline.ExitUsage, `^$`, `--rate can only be used with --all`)
 	c.matches(c.run("job", "preview", "views"), cmdline.ExitFailure, `(?s)dead letter: \{"key":"front page".*\nWrong:\n- views would become a dead letter.*is not a whole number`, `^$`)
 	db.Exec(t, "ALTER TABLE articles RENAME COLUMN views TO hits")
 	var p direct.Preview

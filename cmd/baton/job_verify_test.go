@@ -15,7 +15,8 @@ import (
 	"baton/internal/text"
 )
 
-// usersCLI has a job of hashes, and n users in Redis that no index names. Counters have no keys to compare.
+// usersCLI returns a cli with a job of type hashes, and with n users in Redis that are in no index. Counters cannot be used, because they
+// have no keys to compare.
 func usersCLI(t *testing.T, n int) (*cli, redis.Conn, *testsupport.Database) {
 	t.Helper()
 	c, server, db := newCLI(t), useRedis(t), testsupport.SQLite(t)
@@ -76,16 +77,16 @@ func TestAJobIsBackfilledVerifiedAndRepairedFromTheCommandLine(t *testing.T) {
 	c.matches(c.run("job", "verify", "users"), cmdline.ExitNoLeader, `^$`, `nobody holds lock "baton"`)
 	c.daemon("--node-id", "db1")
 	c.until("db1\n", "leader")
-	c.matches(c.run("job", "verify", "report"), cmdline.ExitUsage, `^$`, `job "report" runs a command: only a flush has keys`)
-	c.matches(c.run("job", "backfill", "views"), cmdline.ExitUsage, `^$`, `job "views": a source of type counters cannot be read beside its flush: flushed items have left Redis`)
+	c.matches(c.run("job", "verify", "report"), cmdline.ExitUsage, `^$`, `job "report" cannot be verified: it runs a command`)
+	c.matches(c.run("job", "backfill", "views"), cmdline.ExitUsage, `^$`, `job "views": a source of type counters cannot be verified or backfilled: flushed items are no longer in Redis`)
 	for _, command := range []string{"backfill", "verify"} {
-		c.matches(c.run("job", command, "totals"), cmdline.ExitUsage, `^$`, `which Redis does not know\n$`)
+		c.matches(c.run("job", command, "totals"), cmdline.ExitUsage, `^$`, `which is not in Redis\n$`)
 	}
 	c.matches(c.run("job", "verify", "board"), cmdline.ExitFailure, `2 records and 0 rows compared in \S+: 2 missing`, `failed: 2 missing`)
 	c.matches(c.run("job", "backfill", "board"), cmdline.ExitOK, `^succeeded: 2 keys marked in \S+; the next runs flush them\n$`, `^$`)
 	c.matches(c.run("job", "verify", "board"), cmdline.ExitOK, `^2 records and 2 rows compared in \S+: no differences\n$`, `^$`)
 	c.matches(c.run("job", "backfill", "again"), cmdline.ExitOK, `^every run of job "again" reads all keys, so there is nothing to mark: baton job run again `, `^$`)
-	c.matches(c.run("job", "verify", "users", "--sample", "0"), cmdline.ExitUsage, `^$`, `want a part of all keys such as 1%`)
+	c.matches(c.run("job", "verify", "users", "--sample", "0"), cmdline.ExitUsage, `^$`, `must be a part of all keys such as 1%`)
 	c.matches(c.run("job", "verify", "users"), cmdline.ExitFailure,
 		fmt.Sprintf(`(?s)^%s records and 0 rows compared in \S+: %d missing\n(  missing    "user:\d+"\n){5}$`, text.Number(n), n), `verify \S+ of job "users": failed: 1500 missing`)
 	c.matches(c.run("job", "backfill", "users"), cmdline.ExitOK, `^succeeded: 1,500 keys marked in \S+; the next runs flush them\n$`, `^$`)
@@ -110,7 +111,7 @@ func TestAJobIsBackfilledVerifiedAndRepairedFromTheCommandLine(t *testing.T) {
 	if _, err := conn.Do("DEL", "user:Ann"); err != nil {
 		t.Fatal(err)
 	}
-	c.matches(c.run("job", "verify", "users"), cmdline.ExitOK, `: no differences\n$`, `^$`) // the flush has repaired
+	c.matches(c.run("job", "verify", "users"), cmdline.ExitOK, `: no differences\n$`, `^$`) // the flush has repaired the rows
 	c.matches(c.run("job", "history", "users"), cmdline.ExitOK, `(?m)^.* manual +1 +failed .*1 missing, 1 different, 1 extra, 1 unfit \(verify by `, `^$`)
 	if left := db.Rows(t, "SELECT count(*) FROM users"); fmt.Sprint(left) != fmt.Sprintf("[[%d]]", n) {
 		t.Errorf("the table has %v rows", left)
@@ -123,8 +124,8 @@ func TestABackfillIsGoneOnWithAfterATakeoverAndCancelled(t *testing.T) {
 	_, stop := c.daemon("--node-id", "db1")
 	c.until("db1\n", "leader")
 	c.daemon("--node-id", "db2")
-	c.matches(c.run("job", "backfill", "users", "--rate", "2000", "--detach"), cmdline.ExitOK, `^backfill \S+ of job "users" goes on on the leader, db1\n$`, `^$`)
-	c.matches(c.run("job", "verify", "users"), cmdline.ExitFailure, `^$`, `a verification or backfill of job "users" is not over`)
+	c.matches(c.run("job", "backfill", "users", "--rate", "2000", "--detach"), cmdline.ExitOK, `^backfill \S+ of job "users" runs on the leader, db1\n$`, `^$`)
+	c.matches(c.run("job", "verify", "users"), cmdline.ExitFailure, `^$`, `a verification or backfill of job "users" has not ended`)
 	operation := func() (o diagnose.Operation) {
 		t.Helper()
 		var j diagnose.Job
@@ -151,13 +152,13 @@ func TestABackfillIsGoneOnWithAfterATakeoverAndCancelled(t *testing.T) {
 	testsupport.Await(t, "all rows", func() bool {
 		return fmt.Sprint(db.Rows(t, "SELECT count(*) FROM users")) == fmt.Sprintf("[[%d]]", n)
 	})
-	c.matches(c.run("job", "verify", "users", "--rate", "10", "--detach"), cmdline.ExitOK, `goes on on the leader, db2`, `^$`)
+	c.matches(c.run("job", "verify", "users", "--rate", "10", "--detach"), cmdline.ExitOK, `runs on the leader, db2`, `^$`)
 	id := await("another one", func(o diagnose.Operation) bool { return o.Kind == "verify" }).ID
 	c.matches(c.run("job", "cancel", "users", "--run", id, "--reason", "too slow"), cmdline.ExitOK, `has the order to end`, `^$`)
 	if o := operation(); o.State != "cancelled" || !strings.Contains(o.Error, "too slow") {
 		t.Errorf("cancelled: %+v", o)
 	}
-	c.matches(c.run("job", "verify", "users", "--sample", "1%"), cmdline.ExitOK, `no differences`, `^$`) // the cancelled one is out of the way
+	c.matches(c.run("job", "verify", "users", "--sample", "1%"), cmdline.ExitOK, `no differences`, `^$`) // the cancelled one has ended
 }
 
 func TestAJobIsVerifiedBySchedule(t *testing.T) {

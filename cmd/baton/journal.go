@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// toJournal reports whether w is the connection to the journal that systemd has made for
-// this process. A shell in a service inherits the variable, and may write elsewhere.
+// toJournal reports whether w is the connection to the journal that systemd has made for this process. It also checks the file, because the
+// variable JOURNAL_STREAM alone does not prove this: a shell in a service inherits the variable and may write to another file.
 func toJournal(w io.Writer, getenv func(string) (string, bool)) bool {
 	stream, _ := getenv("JOURNAL_STREAM")
 	f, ok := w.(*os.File)
@@ -25,8 +25,8 @@ func toJournal(w io.Writer, getenv func(string) (string, bool)) bool {
 	return ok && stream == fmt.Sprintf("%d:%d", s.Dev, s.Ino)
 }
 
-// prioritized is a core whose lines begin with their priority, as the journal takes it
-// off again: journalctl -p warning finds them by it.
+// prioritized returns a zap core that writes the priority at the beginning of each line. The journal removes the priority from the line,
+// and uses it for commands such as "journalctl -p warning".
 func prioritized(encoder zapcore.Encoder, w zapcore.WriteSyncer, level zapcore.LevelEnabler) zapcore.Core {
 	of := func(priority string, here func(zapcore.Level) bool) zapcore.Core {
 		return zapcore.NewCore(encoder, zapcore.AddSync(prefixed{w, priority}),
@@ -44,7 +44,7 @@ type levels func(zapcore.Level) bool
 
 func (f levels) Enabled(l zapcore.Level) bool { return f(l) }
 
-// prefixed writes something before each line of the log, at one go with it.
+// prefixed writes a prefix before each line of the log. It writes the prefix and the line in one call.
 type prefixed struct {
 	to     io.Writer
 	prefix string

@@ -15,9 +15,10 @@ import (
 func newLeaderCommand(e cmdline.Env) *cobra.Command {
 	var out show.Output
 	cmd := &cobra.Command{
-		Use:     "leader",
-		Short:   "Print the node that leads; exit code 3 if none does",
-		Long:    "Print the node that leads. If none does, the exit code is 3, and -o json\nprints null.",
+		Use:   "leader",
+		Short: "Print the node that leads; exit code 3 if none does",
+		Long: "Print the node that leads. If no node leads, the exit code is 3, and -o json\n" +
+			"prints null.",
 		Example: "  baton leader\n  baton leader -o json",
 		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

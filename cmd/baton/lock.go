@@ -19,7 +19,7 @@ import (
 	"baton/internal/lockcmd"
 )
 
-// lockFlags are the flags of lock.
+// lockFlags are the flags of "baton lock".
 type lockFlags struct {
 	wait, retry, atLeast time.Duration
 	noWait               bool
@@ -40,35 +40,33 @@ func newLockCommand(e cmdline.Env) *cobra.Command {
 		Use:   "lock [flags] NAME… -- COMMAND [ARGUMENT…]",
 		Short: "Run a command while holding a lock, on one of many hosts",
 		Long: `Run a command while holding locks in Redis, as flock(1) does with files of one
-host. Several names are taken all or none, and in sorted order, so that two such
-commands never wait for each other. The locks are renewed while the command
-runs. If one is lost, the command gets SIGTERM, election.drain to end, and
-SIGKILL, it and all that it has started, before another client can have the
-lock. The same happens if baton is killed.
+host. Given several names, baton takes all locks or none, in sorted order. If a
+lock is lost, or baton is killed, the command and all processes that it has
+started get SIGTERM, and after election.drain SIGKILL, before another client can
+have the lock.
 
-A name is a Redis key, and is used as it is: a client that does SET NAME value
-NX PX ms excludes baton and is excluded. Beside the key, {NAME}:term and
-{NAME}:events stay for good, so that epochs only rise: do not make up a new name
-for every run, as with $(date). Processes that the command leaves in the
-background are ended, too, unless --leave-running is given. Only standard input,
-output and error are handed to the command. At a terminal it is in the
-foreground, if baton is; stopped there (Ctrl-Z) for longer than the lease it is
-ended, since its lock is lost.
+A name is a Redis key: baton and a client that does SET NAME value NX PX ms
+exclude each other. The keys {NAME}:term and {NAME}:events are never removed, so
+that epochs only rise. Therefore do not make up a new name for every run, as
+with $(date). Processes that the command leaves in the background are also
+ended, unless --leave-running is given. Only standard input, output and error
+are handed to the command. If the command is stopped at its terminal (Ctrl-Z)
+for longer than the lease, baton ends it.
 
-Inside the command, ` + "`baton lock`" + ` of a name that it holds checks that it still
-does, and does not wait for itself. The command finds in its environment:
+Inside the command, ` + "`baton lock`" + ` with a name that is held already only checks
+that the lock is still held. The command finds in its environment:
 
   BATON_LOCK_KEY  the lock: the first NAME given; of a semaphore the slot's key
   BATON_OWNER     the owner's UUID, which is the lock's value in Redis
   BATON_EPOCH     a number that rises with every holder: the fencing token
   BATON_SLOT      with -n: which of the slots, from 1
-  BATON_LOCKS     all that are held, as words of NAME=OWNER:EPOCH,
+  BATON_LOCKS     all locks that are held, as words of NAME=OWNER:EPOCH,
                   NAME escaped as in a URL
   BATON_NODE_ID   this host
 
-Nothing is printed unless something is wrong; -v prints more. It is not wrong if
---no-wait did not get the lock. Exit codes: the command's own, or 128 and the
-signal that ended it; else
+Nothing is printed unless something is wrong; -v prints more. If --no-wait does
+not get the lock, that is not wrong. The exit code is the command's own, or 128
+plus the signal that ended the command; otherwise:
 
 ` + lockCodes(),
 		Example: `  baton lock nightly -- /usr/local/bin/report --yesterday
@@ -99,15 +97,16 @@ func (f *lockFlags) add(cmd *cobra.Command, e cmdline.Env) {
 	flags.BoolVar(&f.noWait, "no-wait", false, "give up at once")
 	flags.DurationVar(&f.retry, "retry-interval", 0,
 		"`duration` between attempts while a lock is held; a release is noticed at once (default poll_interval)")
-	flags.DurationVar(&f.atLeast, "at-least", 0, "hold the lock for this `duration`, however soon the command ends")
-	flags.IntVarP(&f.slots, "slots", "n", 0, "a semaphore: so `many` may hold the lock at a time; the same number everywhere")
+	flags.DurationVar(&f.atLeast, "at-least", 0, "hold the lock for at least this `duration`, even if the command ends sooner")
+	flags.IntVarP(&f.slots, "slots", "n", 0, "a semaphore: this `many` clients may hold the lock at a time; give the same "+
+		"number everywhere")
 	flags.StringVarP(&f.shell, "command", "c", "", "run this `text` by /bin/sh, instead of a command after --")
 	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitNotHad, "exit `code` if another client has a lock")
-	flags.BoolVar(&f.leave, "leave-running", false, "leave what the command leaves running; it goes on without the lock")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print what happens, on standard error")
+	flags.BoolVar(&f.leave, "leave-running", false, "do not end processes that the command leaves running; they continue without the lock")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print each step on standard error")
 	flags.BoolVar(&f.list, "list", false, "list the locks of this Redis that are held, with their owners")
 	flags.StringVar(&f.breakUp, "break", "", "take the lock `NAME` away from its holder; it is free when its lease would have ended")
-	flags.StringVar(&f.reason, "reason", "", "why, for the event history (with --break)")
+	flags.StringVar(&f.reason, "reason", "", "reason, for the event history (with --break)")
 	f.out.AddFlag(cmd, e.Getenv)
 	cmdline.AddConfigFlags(cmd, e, "redis", "ttl", "heartbeat-interval", "node-id")
 	cmdline.LockNames(e).AsFlag(cmd, "break")
@@ -119,7 +118,7 @@ func (f *lockFlags) add(cmd *cobra.Command, e cmdline.Env) {
 func (f *lockFlags) run(cmd *cobra.Command, e cmdline.Env, args []string) error {
 	if f.list || cmd.Flags().Changed("break") {
 		if len(args) > 0 {
-			return cmdline.UsageError(errors.New("--list and --break take no other NAME and no command"))
+			return cmdline.UsageError(errors.New("with --list or --break, remove the command and the other names"))
 		}
 		return f.inspect(cmd, e)
 	}
@@ -134,8 +133,7 @@ func (f *lockFlags) run(cmd *cobra.Command, e cmdline.Env, args []string) error 
 	if f.retry > 0 {
 		c.Election.PollInterval = f.retry
 	}
-	// Signals are passed to the command. They must not end the context as well: main uses
-	// that to end everything else.
+	// The command under the lock gets the signals. They must not also end the context, because main uses its end to stop everything else.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, passedOn()...)
 	defer signal.Stop(signals)
@@ -150,7 +148,7 @@ func (f *lockFlags) run(cmd *cobra.Command, e cmdline.Env, args []string) error 
 	return f.coded(result, err, e.Stderr)
 }
 
-// split parts the names from the command.
+// split separates the names of the locks from the command, which are both arguments of "baton lock".
 func (f *lockFlags) split(cmd *cobra.Command, args []string) (names, argv []string, err error) {
 	dash := cmd.ArgsLenAtDash()
 	names = args
@@ -165,20 +163,20 @@ func (f *lockFlags) split(cmd *cobra.Command, args []string) (names, argv []stri
 	case f.slots < 1 && cmd.Flags().Changed("slots"):
 		return nil, nil, fmt.Errorf("-n is %d: a semaphore has 1 slot or more", f.slots)
 	case f.reason != "":
-		return nil, nil, errors.New("--reason goes with --break")
+		return nil, nil, errors.New("--reason can only be used with --break")
 	case len(names) == 0:
-		return nil, nil, errors.New("which lock? Write baton lock NAME -- COMMAND")
+		return nil, nil, errors.New("the name of the lock is missing: write baton lock NAME -- COMMAND")
 	case f.shell != "" && len(argv) > 0:
-		return nil, nil, errors.New("-c has the command; nothing may follow --")
+		return nil, nil, errors.New("-c gives the command already; remove the command after --")
 	case f.shell != "":
 		argv = []string{"/bin/sh", "-c", f.shell}
 	case len(argv) == 0:
-		return nil, nil, errors.New("what is to be run? Write baton lock NAME -- COMMAND")
+		return nil, nil, errors.New("the command is missing: write baton lock NAME -- COMMAND")
 	}
 	return names, argv, nil
 }
 
-// patience is how long to wait for the locks.
+// patience returns the maximum time to wait for the locks.
 func (f *lockFlags) patience(cmd *cobra.Command) time.Duration {
 	if f.noWait || cmd.Flags().Changed("wait") {
 		return f.wait
@@ -193,7 +191,7 @@ func (f *lockFlags) note(w io.Writer) func(string) {
 	return func(text string) { _ = show.Say(w, "baton: %s\n", text) }
 }
 
-// coded turns the command's end into an exit code, and prints the error.
+// coded converts the result of the command under the lock, or err, to an error with an exit code.
 func (f *lockFlags) coded(result command.Result, err error, stderr io.Writer) error {
 	if interrupted, ok := errors.AsType[*lockcmd.Interrupted](err); ok {
 		return cmdline.WithCode(128+int(interrupted.Signal), nil)
@@ -204,9 +202,9 @@ func (f *lockFlags) coded(result command.Result, err error, stderr io.Writer) er
 	case err == nil:
 		return cmdline.WithCode(result.ExitCode(), nil)
 	case errors.Is(err, lockcmd.ErrRedisAway):
-		return cmdline.WithCode(exitNoRedis, err) // whatever -E says: a crontab with -E 0 would be silent for ever
+		return cmdline.WithCode(exitNoRedis, err) // -E does not apply, because a crontab with -E 0 would hide the failure for ever
 	case errors.Is(err, lockcmd.ErrNotHad):
-		// In a crontab of many hosts this is what happens on all but one, every time.
+		// In a crontab on many hosts, all hosts but one fail to get the lock each time, so this is no error.
 		if f.noWait && !f.verbose && !show.IsTerminal(stderr) {
 			err = nil
 		}
@@ -223,8 +221,8 @@ func (f *lockFlags) coded(result command.Result, err error, stderr io.Writer) er
 	return err
 }
 
-// passedOn are the signals that a command under a lock gets, without those that are
-// ignored: nohup(1) ignores them on purpose.
+// passedOn returns the signals that the command under a lock gets. It omits ignored signals, because nohup(1) makes the process ignore a
+// signal on purpose.
 func passedOn() []os.Signal {
 	all := []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1,
 		syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH}

@@ -15,7 +15,7 @@ import (
 	"baton/internal/text"
 )
 
-// inspect is --list and --break.
+// inspect implements the flags --list and --break of "baton lock".
 func (f *lockFlags) inspect(cmd *cobra.Command, e cmdline.Env) error {
 	c, err := cmdline.LoadConfig(cmd, e)
 	if err != nil {
@@ -48,7 +48,7 @@ func (f *lockFlags) inspect(cmd *cobra.Command, e cmdline.Env) error {
 	})
 }
 
-// breaker says who breaks a lock and why, for those who read the event history later.
+// breaker returns a text that says who breaks a lock and why, for the event history.
 func breaker(reason string) string {
 	by := cmdline.OrderedBy(reason)
 	if host, err := os.Hostname(); err == nil {

@@ -8,8 +8,8 @@ import (
 
 const wardenCommand = "warden"
 
-// newWardenCommand is for a call by hand. What baton starts beside a command that it
-// runs never comes here: package warden has begun before.
+// newWardenCommand returns the command that answers users who call the warden by hand. The warden is the process that baton starts to watch
+// over a command. These processes never reach this command, because package warden handles them earlier.
 func newWardenCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    wardenCommand,
@@ -17,7 +17,7 @@ func newWardenCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.ArbitraryArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return errors.New("this is no command to be called by hand: baton starts it beside a command that it runs")
+			return errors.New("do not call this command by hand: baton starts it beside each command that it runs")
 		},
 	}
 }

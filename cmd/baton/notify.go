@@ -16,7 +16,6 @@ func newNotifyCommand(e cmdline.Env) *cobra.Command {
 	return cmdline.Parent(&cobra.Command{
 		Use:     "notify",
 		Short:   "Test where notifications go",
-		Long:    "Test the targets of notify in the configuration of the daemon on this host.",
 		Example: "  baton notify test",
 	}, newNotifyTestCommand(e))
 }
@@ -27,10 +26,9 @@ func newNotifyTestCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test [TARGET]",
 		Short: "Send a test notification from the daemon on this host",
-		Long: "Have the daemon on this host send a test to a target of notify in its\n" +
-			"configuration, or to all of them, and print what each answered. The daemon\n" +
-			"sends it as it sends any other: with its user, environment, files and proxy.\n" +
-			"It is one attempt. The exit code is 1 if a target has not taken it.",
+		Long: "Let the daemon on this host send one test notification to TARGET, or to all\n" +
+			"targets under notify in its configuration, and print the answers. The exit\n" +
+			"code is 1 if a target did not accept it.",
 		Example: "  baton notify test\n  baton notify test ops",
 		Args:    cmdline.AtMostOneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -64,7 +62,7 @@ func printTests(w io.Writer, tests []operate.Tested) error {
 	return nil
 }
 
-// failedTests is an error if a target has not taken its test.
+// failedTests returns an error if a target has not accepted its test notification.
 func failedTests(tests []operate.Tested) error {
 	failed := 0
 	for _, t := range tests {
@@ -75,5 +73,5 @@ func failedTests(tests []operate.Tested) error {
 	if failed == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d of %d targets did not take the test", failed, len(tests))
+	return fmt.Errorf("%d of %d targets did not accept the test notification", failed, len(tests))
 }

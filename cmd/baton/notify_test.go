@@ -23,7 +23,7 @@ func TestATestNotificationSaysWhatEachTargetAnswers(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		events <- r.URL.Path + " " + string(body)
 		if r.URL.Path == "/secret-bot" {
-			_, _ = io.WriteString(w, `{"code":19002,"msg":"params error"}`) // with status 200
+			_, _ = io.WriteString(w, `{"code":19002,"msg":"params error"}`) // the status code is 200
 		}
 	}))
 	t.Cleanup(chat.Close)
@@ -44,7 +44,7 @@ notify:
 			t.Errorf("posted %s", got)
 		}
 		c.matches(shell.run("notify", "test"), cmdline.ExitFailure,
-			`^ops: delivered\nchat: not delivered: refused: code 19002: the request is malformed\n$`, `^baton: 1 of 2 targets did not take the test\n$`)
+			`^ops: delivered\nchat: not delivered: refused: code 19002: the request is malformed\n$`, `^baton: 1 of 2 targets did not accept the test notification\n$`)
 		c.matches(shell.run("notify", "test", "pager"), cmdline.ExitFailure, `^$`, `there is no notify target "pager"; there is ops, chat`)
 		c.matches(shell.run("notify", "test", "-o", "json"), cmdline.ExitFailure, `(?s)"tests": \[.*"target": "chat",\s+"ok": false,\s+"text": "refused: code 19002`, `1 of 2`)
 		for range 4 {

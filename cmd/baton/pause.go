@@ -13,19 +13,19 @@ import (
 	"baton/internal/operate"
 )
 
-// waiting are the flags of a command that waits for the effect of its order.
-type waiting struct {
+// waitFlags are the flags of a command that waits until its order takes effect.
+type waitFlags struct {
 	wait time.Duration
 	not  bool
 }
 
-func (w *waiting) addFlags(cmd *cobra.Command, forWhat string) {
+func (w *waitFlags) addFlags(cmd *cobra.Command, forWhat string) {
 	cmd.Flags().DurationVar(&w.wait, "wait", 30*time.Second, "how long to wait for "+forWhat)
-	cmd.Flags().BoolVar(&w.not, "no-wait", false, "order it, and do not wait")
+	cmd.Flags().BoolVar(&w.not, "no-wait", false, "give the order, and do not wait")
 }
 
-// limit is how long to wait, as an order has it: below zero, not at all.
-func (w *waiting) limit() time.Duration {
+// limit returns the maximum wait, as an order contains it. A negative number means that the command does not wait.
+func (w *waitFlags) limit() time.Duration {
 	if w.not || w.wait <= 0 {
 		return -1
 	}
@@ -35,16 +35,15 @@ func (w *waiting) limit() time.Duration {
 func newPauseCommand(e cmdline.Env) *cobra.Command {
 	var out show.Output
 	var reason string
-	var wait waiting
+	var wait waitFlags
 	cmd := &cobra.Command{
 		Use:   "pause",
 		Short: "Pause the election: no node leads until resume",
-		Long: "Pause the election: the leader starts nothing more, ends what runs and\n" +
-			"releases the lock, and no node takes it until baton resume, whatever restarts\n" +
-			"meanwhile. The same goes for the locks that jobs of the configuration have of\n" +
-			"their own. The pause is kept in Redis, with its author and reason; every node\n" +
-			"shows it. Paused again, the election stays paused under the new reason. Exit\n" +
-			"code 1 if a node still leads after --wait.",
+		Long: "Pause the election: the leader starts no more runs, ends the runs in progress\n" +
+			"and releases the lock. No node takes the lock until you run `baton resume`,\n" +
+			"even after a restart. The pause also applies to the separate locks of jobs. If\n" +
+			"the election is paused already, the new reason replaces the old one. The exit\n" +
+			"code is 1 if a node still leads after --wait.",
 		Example: "  baton pause --reason 'database upgrade'\n  baton pause --reason 'restore of main' --wait 2m",
 		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -59,7 +58,7 @@ func newPauseCommand(e cmdline.Env) *cobra.Command {
 		},
 	}
 	cmdline.AddRemoteFlags(cmd, e)
-	cmd.Flags().StringVar(&reason, "reason", "", "why, shown with the pause")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason, shown with the pause")
 	wait.addFlags(cmd, "the leader to stop")
 	out.AddFlag(cmd, e.Getenv)
 	return cmd
@@ -69,12 +68,12 @@ func printPause(out io.Writer, o operate.Order, done operate.Outcome) error {
 	now := "no node led"
 	switch {
 	case done.From != "" && done.Code == operate.CodeDone:
-		now = fmt.Sprintf("no node leads, %d ms after the order; %s did", done.Took.Milliseconds(), done.From)
+		now = fmt.Sprintf("no node leads, %d ms after the order; %s led before", done.Took.Milliseconds(), done.From)
 	case done.From != "":
 		now = done.From + " has the order to stop"
 	}
 	if done.Was != nil {
-		return show.Say(out, "was paused already, %s; the reason is now: %s; %s\n", done.Was.Reason, o.Signature(), now)
+		return show.Say(out, "the election was paused already, %s; the reason is now: %s; %s\n", done.Was.Reason, o.Signature(), now)
 	}
 	return show.Say(out, "paused %s: %s\n", o.Signature(), now)
 }
@@ -82,13 +81,13 @@ func printPause(out io.Writer, o operate.Order, done operate.Outcome) error {
 func newResumeCommand(e cmdline.Env) *cobra.Command {
 	var out show.Output
 	var reason string
-	var wait waiting
+	var wait waitFlags
 	cmd := &cobra.Command{
 		Use:   "resume",
 		Short: "End a pause: a node leads again at once",
-		Long: "End a pause, of all locks: the nodes that stand by campaign at once. Exit code\n" +
-			"3 if no node leads after --wait, although the pause has ended. Without a pause\n" +
-			"it does nothing.",
+		Long: "End the pause of all locks: the standby nodes campaign at once. The exit code\n" +
+			"is 3 if no node leads after --wait, although the pause has ended. Without a\n" +
+			"pause the command does nothing.",
 		Example: "  baton resume\n  baton resume --reason 'upgrade done' --no-wait",
 		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -106,7 +105,7 @@ func newResumeCommand(e cmdline.Env) *cobra.Command {
 		},
 	}
 	cmdline.AddRemoteFlags(cmd, e)
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the event history")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason, for the event history")
 	wait.addFlags(cmd, "a node to lead")
 	out.AddFlag(cmd, e.Getenv)
 	return cmd
@@ -115,7 +114,7 @@ func newResumeCommand(e cmdline.Env) *cobra.Command {
 func printResume(out io.Writer, d operate.Outcome) error {
 	switch {
 	case d.Was == nil:
-		return show.Say(out, "was not paused\n")
+		return show.Say(out, "the election was not paused\n")
 	case d.NodeID == "":
 		return show.Say(out, "resumed; it was paused %s\n", d.Was.Reason)
 	}

@@ -33,7 +33,7 @@ func TestAPauseIsOrderedShownAndEnded(t *testing.T) {
 	c.until("db2", "status")
 
 	got := c.run("pause", "--reason", "upgrade of <main>")
-	if !regexp.MustCompile(`^paused by \S+: upgrade of <main>: no node leads, \d+ ms after the order; db1 did\n$`).MatchString(got.stdout) || got.code != cmdline.ExitOK {
+	if !regexp.MustCompile(`^paused by \S+: upgrade of <main>: no node leads, \d+ ms after the order; db1 led before\n$`).MatchString(got.stdout) || got.code != cmdline.ExitOK {
 		t.Fatalf("pause: %+v", got)
 	}
 	if got := c.run("status").stdout; !regexp.MustCompile(`^Lock "baton": no node leads: paused by \S+: upgrade of <main>, for \S+\n`).MatchString(got) {
@@ -47,7 +47,7 @@ func TestAPauseIsOrderedShownAndEnded(t *testing.T) {
 			t.Errorf("%s: %+v", command, got)
 		}
 	}
-	if got := c.run("pause", "--reason", "still at it"); got.code != cmdline.ExitOK || !strings.HasPrefix(got.stdout, "was paused already, by ") || !strings.Contains(got.stdout, ": still at it; no node led\n") {
+	if got := c.run("pause", "--reason", "still at it"); got.code != cmdline.ExitOK || !strings.HasPrefix(got.stdout, "the election was paused already, by ") || !strings.Contains(got.stdout, ": still at it; no node led\n") {
 		t.Errorf("paused again: %+v", got)
 	}
 	for node, log := range map[string]*buffer{"db1": log1, "db2": log2} {
@@ -61,7 +61,7 @@ func TestAPauseIsOrderedShownAndEnded(t *testing.T) {
 	if !regexp.MustCompile(`^resumed; it was paused by \S+: still at it; db\d leads: epoch \d+, \d+ ms after the order\n$`).MatchString(resumed.stdout) {
 		t.Errorf("resume: %+v", resumed)
 	}
-	c.want(cmdline.ExitOK, "was not paused\n", "", "resume")
+	c.want(cmdline.ExitOK, "the election was not paused\n", "", "resume")
 
 	var events []struct{ Event, Reason string }
 	if err := json.Unmarshal([]byte(c.run("status", "--events", "6", "-o", "json").stdout), &events); err != nil {
@@ -71,7 +71,7 @@ func TestAPauseIsOrderedShownAndEnded(t *testing.T) {
 	for _, e := range events {
 		told = append(told, e.Event)
 	}
-	// A node may win between the end of the pause and the note of it.
+	// A node may win before the end of the pause is recorded.
 	if got := strings.Join(told, " "); got != "won paused stepped_down paused resumed won" && got != "won paused stepped_down paused won resumed" {
 		t.Errorf("the events are %q, want won paused stepped_down paused resumed won", told)
 	}
@@ -82,7 +82,7 @@ func TestAPauseIsOrderedShownAndEnded(t *testing.T) {
 	}
 }
 
-// untilLog waits until the log has a text so many times.
+// untilLog waits until the log contains a text the given number of times.
 func (c *cli) untilLog(log *buffer, text string, times int) {
 	c.t.Helper()
 	testsupport.Await(c.t, fmt.Sprintf("%q %d times in the log", text, times), func() bool {
@@ -131,10 +131,10 @@ func TestAPauseTellsThatAForeignClientGoesOn(t *testing.T) {
 func TestEventsTakeANumberAndNothingElse(t *testing.T) {
 	c := newCLI(t)
 	for args, want := range map[string]string{
-		"status 5":               `"5": status takes no argument but the N of --events N`,
-		"status --events x":      `"x": status takes no argument but the N of --events N`,
-		"status --events 0":      "--events 0: want a number above 0",
-		"status --events=-1":     "--events -1: want a number above 0",
+		"status 5":               `"5": status takes no arguments; to print N events: --events N`,
+		"status --events x":      `"x": status takes no arguments; to print N events: --events N`,
+		"status --events 0":      "--events 0: must be above 0",
+		"status --events=-1":     "--events -1: must be above 0",
 		"status --events -w":     "either --events or --watch",
 		"status --events 1 2":    "takes one argument, got 2",
 		"status --events=three":  "invalid argument",

@@ -9,8 +9,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// oneRedis is the server of all tests that do nothing to it but use it. It is a variable of
-// the package because a test binary has one process and many entry points.
+// oneRedis is the server of all tests that only use it and do not change its settings. It is a variable of the package because a test
+// binary has one process and many entry points.
 var oneRedis = sync.OnceValues(func() (*testsupport.RedisDaemon, error) {
 	dir, err := testsupport.SharedDir("redis")
 	if err != nil {
@@ -19,8 +19,8 @@ var oneRedis = sync.OnceValues(func() (*testsupport.RedisDaemon, error) {
 	return testsupport.RunRedis(dir)
 })
 
-// emptyRedis is the server for a test, which has it for itself: the tests run one after the
-// other, and the daemons of one have ended before the next.
+// emptyRedis is the server of one test. The test can use it alone, because the tests run one after the other, and the daemons of one test
+// end before the next test.
 type emptyRedis struct {
 	t *testing.T
 	*testsupport.RedisDaemon
@@ -37,12 +37,12 @@ func useRedis(t *testing.T) emptyRedis {
 	return r
 }
 
-// Client is a new one, on a connection of its own.
+// Client returns a new client with its own connection.
 func (r emptyRedis) Client(t testing.TB) testsupport.Client {
 	return testsupport.Client{T: t, Conn: r.Conn()}
 }
 
-// Conn opens a connection that is closed at the test's end.
+// Conn opens a connection that is closed at the end of the test.
 func (r emptyRedis) Conn() redis.Conn {
 	r.t.Helper()
 	c, err := r.Dial()

@@ -14,8 +14,7 @@ import (
 	"baton/internal/crash"
 )
 
-// releaseByHand fails where there was nothing to release: the owner that was given is not that of
-// the term that holds the lock.
+// releaseByHand releases the lock of the given owner. It fails if the lock is not held, or if another owner holds the lock.
 func releaseByHand(ctx context.Context, e cmdline.Env, c config.Config, owner string, out show.Output) error {
 	released, err := crash.Release(ctx, c, owner, cmdline.OrderedBy("released by hand"))
 	if err != nil {
@@ -36,8 +35,8 @@ func heldBy(holder string) string {
 	return holder + " holds it"
 }
 
-// loadLock is loadConfig for who needs the lock alone. The daemon may have run with an
-// older file than the one that is there now.
+// loadLock works like [cmdline.LoadConfig], but it reads only the settings of the lock. The other settings may have changed since the
+// daemon started.
 func loadLock(cmd *cobra.Command, e cmdline.Env) (config.Config, error) {
 	path, err := cmdline.ConfigPath(cmd, e)
 	if err != nil {
@@ -57,13 +56,13 @@ func newReleaseCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release",
 		Short: "Release the lock of a node that can no longer do so itself",
-		Long: "Release the lock of a node that can no longer do so itself, if it still holds\n" +
-			"it. systemd runs it with --crashed after the daemon (ExecStopPost=): it kills\n" +
-			"the processes that the daemon has left in its control group. Then it releases\n" +
-			"the locks that lease*.json name, so that another node takes over at once\n" +
-			"whatever the ttl. It needs only redis: and election: of the configuration;\n" +
-			"errors elsewhere do not keep a lock from being released. Release no lock by\n" +
-			"hand whose node may still be alive: two nodes would act at once.",
+		Long: "Release the lock of a node that can no longer do so itself, if that node still\n" +
+			"holds the lock. systemd runs this command with --crashed after the daemon has\n" +
+			"ended (ExecStopPost=). The command kills the processes that the daemon has\n" +
+			"left in its control group. Then it releases the locks named in lease*.json, so\n" +
+			"that another node takes over at once. Of the configuration it needs only the\n" +
+			"sections redis and election. Never release a lock by hand if its node may\n" +
+			"still be alive: two nodes would act at once.",
 		Example: "  ExecStopPost=/usr/bin/baton release --crashed\n" +
 			"  baton release --owner 0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52",
 		Args: cmdline.NoArgs,
@@ -82,13 +81,13 @@ func newReleaseCommand(e cmdline.Env) *cobra.Command {
 			e.Getenv = crash.Env(e.Getenv)
 			released, err := crash.ReleaseLeft(cmd.Context(), func() (config.Config, error) { return loadLock(cmd, e) }, e.Getenv)
 			if released == nil {
-				released = []crash.Released{} // JSON has no null for a list
+				released = []crash.Released{} // so that the JSON contains a list instead of null
 			}
 			return errors.Join(err, out.Print(e.Stdout, released, func(w io.Writer) error { return printReleased(w, released) }))
 		},
 	}
 	cmdline.AddTargetFlags(cmd, e)
-	cmd.Flags().BoolVar(&crashed, "crashed", false, "release what lease*.json in $RUNTIME_DIRECTORY name; for ExecStopPost= only")
+	cmd.Flags().BoolVar(&crashed, "crashed", false, "release the locks in $RUNTIME_DIRECTORY/lease*.json; for ExecStopPost= only")
 	cmd.Flags().StringVar(&owner, "owner", "", "release the lock if this `UUID` holds it")
 	out.AddFlag(cmd, e.Getenv)
 	return cmd

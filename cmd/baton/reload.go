@@ -18,11 +18,10 @@ func newReloadCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reload",
 		Short: "Reload the configuration of the daemon on this host",
-		Long: "Reload the configuration of the daemon on this host. If the file has mistakes,\n" +
-			"print them as config check does; the old configuration stays in force, all of\n" +
-			"it. Open runs are not touched. SIGHUP does the same, and only the log shows\n" +
-			"the result. A change of a section of the node's own (node, redis, election,\n" +
-			"http) takes a restart.",
+		Long: "Reload the configuration of the daemon on this host, as SIGHUP does. If the\n" +
+			"file has mistakes, they are printed as by `baton config check`, and the whole\n" +
+			"old configuration stays in force. Runs in progress continue unchanged. A\n" +
+			"change in the sections node, redis, election or http needs a restart.",
 		Example: "  baton config check && baton reload\n  systemctl reload baton",
 		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,7 +54,7 @@ func doOnHost(cmd *cobra.Command, e cmdline.Env, socket string, o operate.Order)
 	return out, errors.Join(err, node.Close())
 }
 
-// addHostFlags adds those that say which daemon doOnHost asks.
+// addHostFlags adds the flags that select the daemon for doOnHost.
 func addHostFlags(cmd *cobra.Command, socket *string) {
 	cmd.Flags().StringVar(socket, "socket", "", "the daemon's admin `socket` (default admin.sock in $RUNTIME_DIRECTORY, else /run/baton)")
 	cmdline.AddServerFlags(cmd)

@@ -18,8 +18,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// nodeCLI has a node that leads, with a status page, an admin socket, a flush with a dead
-// letter, and a command job; bare is a shell on another host, without a configuration.
+// nodeCLI returns a cli with a node that leads. The node has a status page, an admin socket, a flush with a dead letter, and a command job.
+// bare is the environment of a shell on another host without a configuration.
 func nodeCLI(t *testing.T) (c *cli, bare map[string]string, socket string) {
 	t.Helper()
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
@@ -64,8 +64,8 @@ jobs:
 	return c, map[string]string{"BATON_SERVER": "unix://" + socket}, socket
 }
 
-// passing is what differs between two looks at the same thing, or by who looks: the node
-// that is asked has just told of itself.
+// passing matches the values that differ between two calls, or between a direct call and a call through a node, because the answering node
+// has just reported itself.
 var passing = regexp.MustCompile(`within 35s|\bnow\b|\b(\d+(\.\d+)?(ms|s|m|h|d))+\b( ago)?|\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)|"(lease_left_seconds|last_seen_seconds_ago|age_seconds|lag_seconds|took_seconds|clock_offset_seconds)": -?[\d.e-]+|"since": "[^"]*"`)
 
 func TestCommandsSayTheSameThroughANode(t *testing.T) {
@@ -73,9 +73,9 @@ func TestCommandsSayTheSameThroughANode(t *testing.T) {
 	id := first(t, `(?m)^([0-9a-f]{12})  `, c.run("dead", "list").stdout)
 	run := first(t, `"run_id": "([^"]+)"`, c.run("job", "history", "report", "-o", "json").stdout)
 	through := &cli{t, bare}
-	c.run("job", "run", "report", "--watch") // another one is the last
+	c.run("job", "run", "report", "--watch") // another run is the last one
 	bury(t, c, "report")
-	c.want(cmdline.ExitOK, "hello\n", "", "job", "logs", "report", "--run", run) // the others say the same
+	c.want(cmdline.ExitOK, "hello\n", "", "job", "logs", "report", "--run", run) // the other runs print the same
 	for _, args := range [][]string{
 		{"leader"}, {"leader", "-o", "json"}, {"status"}, {"status", "--events"}, {"explain", "db1"}, {"explain", "db9"},
 		{"job", "list"}, {"job", "list", "-o", "json"}, {"job", "show", "views"}, {"job", "show", "nope"}, {"job", "next", "views"}, {"job", "next", "nope"}, {"job", "history", "nope"}, {"job", "logs", "nope"}, {"job", "logs", "views"}, {"job", "pause", "nope"}, {"job", "cancel", "report", "--run", "x"},
@@ -86,7 +86,7 @@ func TestCommandsSayTheSameThroughANode(t *testing.T) {
 		{"dead", "replay", id}, {"stepdown", "--to", "db9"}, {"reload"},
 	} {
 		before := func() {}
-		if args[0] == "job" && (args[1] == "pause" || args[1] == "resume") { // what the first has ended the other cannot
+		if args[0] == "job" && (args[1] == "pause" || args[1] == "resume") { // so that both calls find the same state
 			before = func() {
 				c.run("job", "resume", args[2])
 				if args[1] == "resume" {
@@ -103,7 +103,7 @@ func TestCommandsSayTheSameThroughANode(t *testing.T) {
 		}
 		looks := args[0] != "job" || args[1] == "list" || args[1] == "show"
 		for deadline := time.Now().Add(time.Minute); looks && !same() && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-			asked = through.run(args...) // a node knows a moment later what was ordered elsewhere
+			asked = through.run(args...) // a node learns of an order that was given elsewhere with a short delay
 		}
 		if !same() {
 			t.Errorf("baton %s\nitself: %+v\nthrough a node: %+v", strings.Join(args, " "), direct, asked)
@@ -111,7 +111,7 @@ func TestCommandsSayTheSameThroughANode(t *testing.T) {
 	}
 }
 
-// bury puts so many runs on top of a job's history that the earlier ones are not in sight.
+// bury adds so many runs to a job's history that the earlier runs are no longer among the latest runs.
 func bury(t *testing.T, c *cli, name string) {
 	t.Helper()
 	var shown struct{ Redis struct{ URL string } }
@@ -128,7 +128,7 @@ func bury(t *testing.T, c *cli, name string) {
 	}
 }
 
-// even takes out what passes, and how wide it was.
+// even removes the values that match passing, and their width.
 func even(text string) string {
 	return regexp.MustCompile(` {2,}`).ReplaceAllString(passing.ReplaceAllString(text, "…"), "  ")
 }
@@ -139,7 +139,7 @@ func TestOrdersAreGivenThroughANode(t *testing.T) {
 	c.matches(through.run("job", "run", "report", "--watch"), cmdline.ExitOK, `(?s)succeeded: exit code 0 in \S+\n$`, `^$`)
 	c.matches(through.run("job", "run", "report", "-o", "yaml"), cmdline.ExitOK, `(?m)^  run_id: \S+$`, `^$`)
 	c.matches(through.run("pause", "--reason", "upgrade"), cmdline.ExitOK, `paused by \S+: upgrade`, `^$`)
-	c.matches(through.run("leader"), cmdline.ExitNoLeader, `^$`, `paused by`) // at once
+	c.matches(through.run("leader"), cmdline.ExitNoLeader, `^$`, `paused by`) // immediately
 	c.matches(through.run("resume"), cmdline.ExitOK, `db1 leads`, `^$`)
 	c.matches(through.run("dead", "drop", "--job", "views", "--all", "--yes"), cmdline.ExitOK, `1 dead letter dropped`, `^$`)
 	c.matches(through.run("reload"), cmdline.ExitOK, `^reloaded\n$`, `^$`)
@@ -155,11 +155,11 @@ func TestOrdersAreGivenThroughANode(t *testing.T) {
 	page := []string{"--server", "http://" + s.Nodes[0].Address}
 	stranger := &cli{t, map[string]string{}}
 	c.matches(stranger.run(append([]string{"leader"}, page...)...), cmdline.ExitOK, `^db1\n$`, `^$`)
-	c.matches(stranger.run(append([]string{"job", "pause", "views"}, page...)...), cmdline.ExitFailure, `^$`, `wants its token: --token-file`)
+	c.matches(stranger.run(append([]string{"job", "pause", "views"}, page...)...), cmdline.ExitFailure, `^$`, `requires its token: write --token-file`)
 	page = append(page, "--token-file", "token")
 	c.matches(stranger.run(append([]string{"job", "pause", "views"}, page...)...), cmdline.ExitOK, `is paused by`, `^$`)
-	c.matches(stranger.run("leader", "--server", "db1:9747"), cmdline.ExitUsage, `^$`, `server "db1:9747": want`)
-	c.matches(stranger.run("leader", "--server", "unix:///nowhere/admin.sock"), cmdline.ExitFailure, `^$`, `nobody listens on unix:///nowhere/admin.sock`)
+	c.matches(stranger.run("leader", "--server", "db1:9747"), cmdline.ExitUsage, `^$`, `server "db1:9747": write`)
+	c.matches(stranger.run("leader", "--server", "unix:///nowhere/admin.sock"), cmdline.ExitFailure, `^$`, `no program listens on unix:///nowhere/admin.sock`)
 	c.matches(stranger.run("leader", "--server", "unix://"+socket, "--lock-key", "x"), cmdline.ExitUsage, `^$`, `--server and --lock-key: give one|--lock-key and --server: give one`)
 }
 
@@ -171,10 +171,10 @@ func TestWhoMayNotReadTheConfigurationAsksTheDaemonOfTheHost(t *testing.T) {
 		}
 	}
 	asNobody(t)
-	c.matches(c.run("leader"), cmdline.ExitOK, `^db1\n$`, `^baton: asking the daemon of this host at `+regexp.QuoteMeta(socket)+`, since open baton.yaml: permission denied\n$`)
+	c.matches(c.run("leader"), cmdline.ExitOK, `^db1\n$`, `^baton: asking the daemon of this host at `+regexp.QuoteMeta(socket)+`, because open baton.yaml: permission denied\n$`)
 	c.env["RUNTIME_DIRECTORY"] = "/nowhere"
 	c.matches(c.run("leader"), cmdline.ExitUsage, `^$`, `permission denied.*\nor ask a node: --server https://host:port, or as a member of its group --server unix:///nowhere/admin.sock \(file does not exist\)`)
-	c.matches(c.run("leader", "--config", "baton.yaml"), cmdline.ExitUsage, `^$`, `not asked by itself, because of --config`)
+	c.matches(c.run("leader", "--config", "baton.yaml"), cmdline.ExitUsage, `^$`, `the daemon of this host was not asked, because --config is given`)
 }
 
 func TestWithAConfigurationThatIsWrongTheDaemonOfTheHostIsNamed(t *testing.T) {
@@ -182,14 +182,13 @@ func TestWithAConfigurationThatIsWrongTheDaemonOfTheHostIsNamed(t *testing.T) {
 	if err := os.WriteFile("baton.yaml", []byte("elektion: {}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.matches(c.run("leader"), cmdline.ExitUsage, `^$`, `baton.yaml:1:1: elektion: unknown key.*\nthe daemon of this host runs all the same; ask it: --server unix://`+regexp.QuoteMeta(socket)+`\n$`)
+	c.matches(c.run("leader"), cmdline.ExitUsage, `^$`, `baton.yaml:1:1: elektion: unknown key.*\nthe daemon of this host is running; to ask it, add --server unix://`+regexp.QuoteMeta(socket)+`\n$`)
 	c.matches(c.run("leader", "--server", "unix://"+socket), cmdline.ExitOK, `^db1\n$`, `^$`)
 	c.env["RUNTIME_DIRECTORY"] = "/nowhere"
 	c.matches(c.run("leader"), cmdline.ExitUsage, `^$`, `unknown key[^\n]*\n$`)
 }
 
-// asNobody has the test reach files as a user who is nobody, for root reads them all. It
-// is the thread that has a user.
+// asNobody makes the test access files as the user nobody, because root can read all files. The user is a property of the thread.
 func asNobody(t *testing.T) {
 	t.Helper()
 	if os.Getuid() != 0 {

@@ -13,16 +13,17 @@ import (
 	"baton/cmd/baton/internal/cmdline"
 	"baton/cmd/baton/internal/deadcmd"
 	"baton/cmd/baton/internal/jobcmd"
+	"baton/cmd/baton/internal/rowscmd"
 	"baton/cmd/baton/internal/show"
 	"baton/internal/config"
 )
 
-// commands lists every command of baton, in groups as the help text has them.
+// commands returns all commands of baton, in the groups of the help text.
 func commands(e cmdline.Env) []*cobra.Command {
 	return slices.Concat(
 		grouped(groupDaily, newStatusCommand(e), newLeaderCommand(e), newWhoCommand(e), newStepDownCommand(e),
 			newPauseCommand(e), newResumeCommand(e), newReloadCommand(e)),
-		grouped(groupJobs, jobcmd.New(e), deadcmd.New(e), newStageCommand(e), newLockCommand(e)),
+		grouped(groupJobs, jobcmd.New(e), deadcmd.New(e), rowscmd.New(e), newStageCommand(e), newLockCommand(e)),
 		grouped(groupWrong, newExplainCommand(e), newDoctorCommand(e), newNotifyCommand(e), newFenceCommand(e), newReleaseCommand(e)),
 		grouped(groupSetup, newDemoCommand(e), newConfigCommand(e), newRunCommand(e), newDrillCommand(e),
 			newCompletionCommand(e), newVersionCommand(e)),
@@ -30,7 +31,7 @@ func commands(e cmdline.Env) []*cobra.Command {
 	)
 }
 
-// The groups of commands.
+// These are the groups of commands in the help text.
 const (
 	groupDaily = "daily"
 	groupJobs  = "jobs"
@@ -54,17 +55,16 @@ func grouped(group string, all ...*cobra.Command) []*cobra.Command {
 	return all
 }
 
-// run is the whole program, apart from what only main can have.
+// run runs the whole program, except for the parts that only main can provide.
 func run(ctx context.Context, e cmdline.Env) int {
 	return execute(ctx, newRootCommand(e), e.Stderr)
 }
 
-// execute runs the command that root finds in its arguments, prints an error
-// once, and answers with the exit code.
+// execute runs the command that root finds in its arguments, prints an error once, and returns the exit code.
 func execute(ctx context.Context, root *cobra.Command, stderr io.Writer) int {
 	started := false
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		err := cmdline.GroupError(cmd.ValidateFlagGroups()) // cobra itself does so too late: it would be taken for a failure
+		err := cmdline.GroupError(cmd.ValidateFlagGroups()) // cobra itself checks too late, and the error would count as a failure
 		started = err == nil
 		return err
 	}
@@ -76,7 +76,7 @@ func execute(ctx context.Context, root *cobra.Command, stderr io.Writer) int {
 	coded, ok := errors.AsType[*cmdline.ExitError](err)
 	if ok {
 		code = coded.Code
-	} else if !started { // the arguments were not understood
+	} else if !started { // the arguments are invalid
 		code = cmdline.ExitUsage
 		err = fmt.Errorf("%w\nsee %s --help", err, cmd.CommandPath())
 	}
@@ -86,7 +86,7 @@ func execute(ctx context.Context, root *cobra.Command, stderr io.Writer) int {
 	return code
 }
 
-// helpWidth is how many columns help texts take at most.
+// helpWidth is the maximum width of help texts, in columns.
 const helpWidth = 80
 
 func newRootCommand(e cmdline.Env) *cobra.Command {
@@ -123,9 +123,9 @@ func newRootCommand(e cmdline.Env) *cobra.Command {
 	return root
 }
 
-// printError writes "baton: what happened". Several problems of a configuration
-// get a line each, which begins with its place so that editors can go there. Other errors
-// than of usage may hold texts from outside: no line of theirs looks like another message.
+// printError writes "baton: " and the error. If a configuration has several problems, each problem gets its own line. The line begins with
+// the problem's place, so that editors can jump to it. Errors other than usage errors may contain texts from outside, whose lines must not
+// look like other messages.
 func printError(w io.Writer, err error, usage bool) {
 	if problems, ok := errors.AsType[config.Problems](err); ok && len(problems) > 1 {
 		_ = show.Say(w, "baton: %d problems in the configuration:\n%s\n", len(problems), show.LinesOf(err.Error()))
@@ -135,7 +135,7 @@ func printError(w io.Writer, err error, usage bool) {
 	if !usage {
 		text = strings.ReplaceAll(strings.ReplaceAll(text, "\t", " "), "\n", "\n  ")
 	}
-	_ = show.Say(w, "baton: %s\n", show.Shown(text))
+	_ = show.Say(w, "baton: %s\n", show.SafeText(text))
 }
 
 func newEnvironmentTopic() *cobra.Command {

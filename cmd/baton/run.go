@@ -24,12 +24,12 @@ func newRunCommand(e cmdline.Env) *cobra.Command {
 		Use:   "run",
 		Short: "Run the daemon: campaign, and run the jobs while leading",
 		Long: "Run the daemon: campaign for the lock, and run the jobs while this node leads.\n" +
-			"SIGTERM ends it in order: jobs stop, the lock is released, another node takes\n" +
-			"over. Another SIGTERM, more than a second later, kills it, and the lock ends\n" +
-			"with its lease. On SIGHUP it reads the configuration again, as baton reload\n" +
-			"does. Without a configuration file it campaigns and runs no jobs; with a file\n" +
-			"that has none it leaves the lead to nodes that have jobs. With an empty\n" +
-			"election.lock_key it waits until the file has one.",
+			"SIGTERM ends the daemon in order: jobs stop, the lock is released, another\n" +
+			"node takes over. Another SIGTERM, more than a second later, kills the daemon,\n" +
+			"and the lock ends with its lease. Without a configuration file the daemon\n" +
+			"campaigns and runs no jobs; with a file without jobs it leaves the lead to\n" +
+			"nodes with jobs. With an empty election.lock_key it waits until the file has a\n" +
+			"key.",
 		Example: "  baton run --config /etc/baton/baton.yaml\n" +
 			"  baton run --redis redis://127.0.0.1:6379/0 --lock-key reports --http off",
 		Args: cmdline.NoArgs,
@@ -43,7 +43,7 @@ func newRunCommand(e cmdline.Env) *cobra.Command {
 				log := newLogger(e, config.Default().Log, zap.InfoLevel)
 				c, err = daemon.AwaitLockKey(cmd.Context(), log, load, hangups, err)
 				if cmd.Context().Err() != nil {
-					return nil // ended in order, before there was anything to do
+					return nil // the process was asked to end before it began to work
 				}
 			}
 			if err != nil {
@@ -60,9 +60,9 @@ func newRunCommand(e cmdline.Env) *cobra.Command {
 				defer s.Close()
 				log.Info("profiles are served", zap.String("address", s.Address()))
 			}
-			// The reader of the log may go away, as journald does when it is stopped. Go ends a
-			// program that writes to a standard output without a reader, unless it takes SIGPIPE.
-			// To ignore it would be inherited by the programs that jobs run.
+			// The reader of the log may end, for example when journald is stopped. Go ends a program that writes to a standard output
+			// without a reader, unless the program catches SIGPIPE. The program does not ignore SIGPIPE, because the programs that jobs run
+			// would inherit the ignored signal.
 			broken := make(chan os.Signal, 1)
 			signal.Notify(broken, syscall.SIGPIPE)
 			defer signal.Stop(broken)
@@ -75,7 +75,7 @@ func newRunCommand(e cmdline.Env) *cobra.Command {
 				Reload:   hangups,
 				Reloaded: func(c config.Config) { level.SetLevel(levelOf(c.Log)) },
 			})
-			if _, unusable := errors.AsType[config.Problems](err); unusable { // of this host, or of its environment
+			if _, unusable := errors.AsType[config.Problems](err); unusable { // the problem is in this host or its environment
 				return cmdline.UsageError(err)
 			}
 			return err
@@ -86,11 +86,11 @@ func newRunCommand(e cmdline.Env) *cobra.Command {
 	return cmd
 }
 
-// newLogger writes to w what log asks for.
+// levelOf returns the log level that the configuration sets.
 func levelOf(log config.Log) zapcore.Level {
 	level, err := zapcore.ParseLevel(log.Level)
 	if err != nil {
-		level = zapcore.InfoLevel // the configuration is validated: it cannot be
+		level = zapcore.InfoLevel // cannot happen, because the configuration is valid
 	}
 	return level
 }

@@ -63,7 +63,7 @@ func TestConfigurationIsLoadedFromTheNearestPlace(t *testing.T) {
 			t.Errorf("%v: got %q, %v, want %q", args, got.Election.LockKey, err, key)
 		}
 	}
-	want("baton") // no file at all
+	want("baton") // there is no file at all
 	c.env["BATON_CONFIG"] = "env.yaml"
 	want("env")
 	want("flag", "--config", "flag.yaml")

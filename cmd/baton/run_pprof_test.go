@@ -15,8 +15,8 @@ import (
 	"baton/cmd/baton/internal/cmdline"
 )
 
-// A running daemon serves its profiles on loopback when it is asked to, to whoever is on this host
-// and no web page, and without its command line.
+// TestADaemonServesItsProfiles checks that a running daemon serves profiles on loopback if the flag is set. Programs on this host can read
+// them but web pages cannot, and they do not contain the command line.
 func TestADaemonServesItsProfiles(t *testing.T) {
 	if args := os.Getenv(asBaton); args != "" {
 		os.Args = append([]string{"baton"}, strings.Fields(args)...)
@@ -84,7 +84,7 @@ func TestADaemonServesItsProfiles(t *testing.T) {
 func TestProfilesAreForLoopbackAlone(t *testing.T) {
 	for _, address := range []string{"0.0.0.0:6060", ":6060", "[::]:6060", "192.0.2.1:6060", "example.org:6060", "6060", "127.0.0.1"} {
 		got := newCLI(t).run("run", "--redis", "redis://127.0.0.1:1/0", "--http", "off", "--pprof", address)
-		if got.code != cmdline.ExitUsage || !strings.HasPrefix(got.stderr, `baton: --pprof: "`+address+`": name a port on loopback, such as`) {
+		if got.code != cmdline.ExitUsage || !strings.HasPrefix(got.stderr, `baton: --pprof: "`+address+`": write a port on loopback, such as`) {
 			t.Errorf("%s: exit code %d, %s", address, got.code, got.stderr)
 		}
 	}

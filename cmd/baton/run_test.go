@@ -18,7 +18,7 @@ import (
 	"baton/internal/config"
 )
 
-// asBaton names the arguments with which the program of the tests is baton itself.
+// asBaton is the variable that makes the test binary run as baton, with the arguments in its value.
 const asBaton = "BATON_TEST_ARGUMENTS"
 
 func TestTheDaemonOutlivesWhoReadsItsLog(t *testing.T) {
@@ -30,7 +30,7 @@ func TestTheDaemonOutlivesWhoReadsItsLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// No Redis is there: it is only to log, and to end in order.
+	// There is no Redis, because the daemon only needs to log, and to end in an orderly way.
 	dir := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
 	cmd.Env = append(os.Environ(), "RUNTIME_DIRECTORY="+dir, "STATE_DIRECTORY="+dir, asBaton+"=run --redis redis://127.0.0.1:1/0 --http off")

@@ -16,12 +16,10 @@ import (
 	"baton/cmd/baton/internal/cmdline"
 )
 
-// planted stands where a secret is in the configurations below. test/secrets plants them in
-// what real processes read.
+// planted is the secret in the configurations below. test/secrets uses secrets in the files that real processes read.
 const planted = "pLanted-5ecret-9f31"
 
-// says runs a command to its end, or for a minute, and returns all that it says, and whether
-// it ended well.
+// says runs a command until it ends, but for at most one minute. It returns all output, and reports whether the command has succeeded.
 func (c *cli) says(args ...string) (string, bool) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
@@ -34,8 +32,8 @@ func (c *cli) says(args ...string) (string, bool) {
 	return said.String(), code == cmdline.ExitOK
 }
 
-// listenToStandardError has what libraries write to standard error by themselves kept until
-// the test ends, and looks for secrets in it then. A crash is still told.
+// listenToStandardError stores the text that libraries write directly to standard error until the test ends, and then looks for secrets in
+// it. A crash is still printed.
 func listenToStandardError(t *testing.T) {
 	t.Helper()
 	heard, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
@@ -57,7 +55,7 @@ func listenToStandardError(t *testing.T) {
 		if err := unix.Dup3(before, 2, 0); err != nil {
 			t.Error(err)
 		}
-		_ = debug.SetCrashOutput(nil, debug.CrashOptions{}) // a crash goes to standard error anyway
+		_ = debug.SetCrashOutput(nil, debug.CrashOptions{}) // a crash is written to standard error anyway
 		_, _ = terminal.Close(), heard.Close()
 		text, err := os.ReadFile(heard.Name())
 		if err != nil {
@@ -69,7 +67,7 @@ func listenToStandardError(t *testing.T) {
 	})
 }
 
-// Whatever is wrong with a value that is secret, the complaint does not repeat it.
+// TestNoComplaintRepeatsASecret checks that an error about a secret value never contains the value.
 func TestNoComplaintRepeatsASecret(t *testing.T) {
 	listenToStandardError(t)
 	c := newCLI(t)
@@ -198,7 +196,7 @@ func TestNoComplaintRepeatsASecret(t *testing.T) {
 			text = strings.ReplaceAll(text, "TOKEN: two-lines", "TOKEN: "+dir+"/two-lines")
 			own, config := &cli{t, map[string]string{"HOME": dir, "NO_COLOR": "1"}}, filepath.Join(t.TempDir(), "baton.yaml")
 			put(t, config, text+"\n")
-			usable := true // else the others say the same
+			usable := true // if it is false, doctor and status print the same as config show
 			for _, arguments := range [][]string{{"config", "show"}, {"config", "check"}, {"doctor"}, {"status"}} {
 				if !usable && (arguments[0] == "doctor" || arguments[0] == "status") {
 					continue
@@ -207,7 +205,7 @@ func TestNoComplaintRepeatsASecret(t *testing.T) {
 				if said == "" {
 					t.Errorf("baton %s says nothing", strings.Join(arguments, " "))
 				}
-				if arguments[0] == "config" && arguments[1] == "show" { // check reads the files, too
+				if arguments[0] == "config" && arguments[1] == "show" { // check also reads the files
 					usable = well
 				}
 				for _, secret := range []string{planted, planted[:9]} {
@@ -221,7 +219,7 @@ func TestNoComplaintRepeatsASecret(t *testing.T) {
 	}
 }
 
-// What is wrong with a flag or a variable is told without it.
+// TestNoComplaintRepeatsASecretOfTheEnvironment checks that an error about a flag or a variable does not contain its value.
 func TestNoComplaintRepeatsASecretOfTheEnvironment(t *testing.T) {
 	listenToStandardError(t)
 	newCLI(t).file("baton.yaml", "redis: {url: \"redis://127.0.0.1:1\", password: \"${REDIS_PASSWORD}\"}\ndatabases: {main: {driver: postgres, dsn: \"${DSN}\"}}\n")

@@ -8,13 +8,13 @@ import (
 	"baton/internal/testsupport"
 )
 
-// Who leads, and who shall not, has nothing to do with what jobs flush: a source that cannot be
-// opened must not keep anybody from handing the lead over.
+// TestAnElectionIsDirectedWithoutTheSourcesOfItsJobs checks that commands for elections do not open the sources of jobs, because a source
+// that cannot be opened must not prevent a handover.
 func TestAnElectionIsDirectedWithoutTheSourcesOfItsJobs(t *testing.T) {
 	c := newCLI(t)
 	cluster := "redis:\n  cluster: [\"" + strings.Join(testsupport.StartCluster(t).Addresses(), `", "`) + "\"]\nelection: {ttl: " + lease + "}\n"
 	c.file("node.yaml", "node: {candidate: true}\n"+cluster)
-	// In a Cluster the counters would have to be in one slot with their index.
+	// In a Cluster the counters would have to be in the same slot as their index.
 	c.file("jobs.yaml", cluster+`databases: {main: {driver: sqlite, dsn: "file:main.db"}}
 jobs:
   - name: views

@@ -20,15 +20,15 @@ func newStageCommand(e cmdline.Env) *cobra.Command {
 	return cmdline.Parent(&cobra.Command{
 		Use:   "stage",
 		Short: "List or drop stages of jobs that are gone",
-		Long: "A flush stages changes in Redis before it writes them. If its job, or the\n" +
-			"job's key, is removed from the configuration meanwhile, they stay there, and\n" +
-			"no job flushes them. To have them flushed, give a job with the old table the\n" +
-			"old key again until it has run.",
+		Long: "A flush moves changes into a stage in Redis before it writes them to the\n" +
+			"table. If the job or its key is removed from the configuration before the\n" +
+			"write, no job flushes these changes until a job with the old table has the old\n" +
+			"key again.",
 		Example: "  baton stage list\n  baton stage drop changed:user",
 	}, newStageListCommand(e), newStageDropCommand(e))
 }
 
-// withStages does a command's work on the stages in Redis.
+// withStages runs the function work with direct access to the stages in Redis.
 func withStages(cmd *cobra.Command, e cmdline.Env, work func(r *direct.Site) error) error {
 	r, err := cmdline.OpenOrAsk(cmd, e, cmdline.LoadConfig, direct.Open)
 	if err != nil {
@@ -49,7 +49,7 @@ func newStageListCommand(e cmdline.Env) *cobra.Command {
 			return withStages(cmd, e, func(r *direct.Site) error {
 				left, unknown := r.LeftStages(cmd.Context())
 				return errors.Join(out.Print(e.Stdout, left, func(w io.Writer) error {
-					// "None" is not known while something could not be read.
+					// The text "none" would be wrong if some stages could not be read.
 					return printStages(w, left, unknown == nil)
 				}), unknown)
 			})
@@ -63,7 +63,7 @@ func newStageListCommand(e cmdline.Env) *cobra.Command {
 func printStages(out io.Writer, left []diagnose.LeftStage, all bool) error {
 	switch {
 	case len(left) == 0 && all:
-		return show.Say(out, "nothing is left\n")
+		return show.Say(out, "every stage has a job that flushes it\n")
 	case len(left) == 0:
 		return nil
 	}
@@ -91,9 +91,8 @@ func newStageDropCommand(e cmdline.Env) *cobra.Command {
 		Aliases: []string{"rm"},
 		Short:   "Remove a stage that no job flushes, for good",
 		Long: "Remove a stage that no job flushes: its changes are lost. On a terminal it\n" +
-			"asks first; elsewhere it wants --yes. A stage that a job of the configuration\n" +
-			"flushes is never dropped, and none while a node runs with another\n" +
-			"configuration.",
+			"asks first; elsewhere it needs --yes. No stage is dropped while a node runs\n" +
+			"with another configuration.",
 		Example: "  baton stage drop changed:user\n  baton stage drop changed:user --yes",
 		Args:    cmdline.OneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -101,7 +100,7 @@ func newStageDropCommand(e cmdline.Env) *cobra.Command {
 				left, err := r.LeftStages(cmd.Context())
 				at := slices.IndexFunc(left, func(s diagnose.LeftStage) bool { return s.Key == args[0] && s.Store == store })
 				if at < 0 {
-					return errors.Join(fmt.Errorf("no stage is left at %q: baton stage list shows those that are", args[0]), err)
+					return errors.Join(fmt.Errorf("there is no stage at %q: baton stage list shows all stages", args[0]), err)
 				}
 				s := left[at]
 				if !yes {
@@ -120,7 +119,7 @@ func newStageDropCommand(e cmdline.Env) *cobra.Command {
 		},
 	}
 	cmdline.AddTargetFlags(cmd, e)
-	cmd.Flags().StringVar(&store, "store", "", "`name` of the store that has the key, unless that is redis")
+	cmd.Flags().StringVar(&store, "store", "", "`name` of the store that contains the key (default redis)")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	out.AddFlag(cmd, e.Getenv)
 	return cmd

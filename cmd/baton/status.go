@@ -29,10 +29,9 @@ func newStatusCommand(e cmdline.Env) *cobra.Command {
 		Aliases: []string{"ps", "ls"},
 		Short:   "Show the leader, the nodes and the jobs, or the events",
 		Long: "Show which node leads, whether data is late, and the problems with their\n" +
-			"remedies; then the nodes and the jobs. --watch repeats it: in place on a\n" +
-			"terminal, until Ctrl-C, elsewhere one below the other. It goes on while Redis\n" +
-			"is unavailable. DEAD counts the dead letters that wait; without access to the\n" +
-			"databases it is the leader's last count.",
+			"remedies; then the nodes and the jobs. --watch continues while Redis is\n" +
+			"unavailable. The column DEAD counts the dead letters; without access to the\n" +
+			"databases it shows the leader's last count.",
 		Example: "  baton status\n  baton status --watch\n  baton status -o json\n" +
 			"  baton status --events       # the last 20 events, the newest last\n  baton status --events 200",
 		Args: cmdline.AtMostOneArg,
@@ -66,7 +65,7 @@ func newStatusCommand(e cmdline.Env) *cobra.Command {
 		},
 	}
 	cmdline.AddRemoteFlags(cmd, e)
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again and again, in place on a terminal")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it repeatedly, in place on a terminal")
 	cmd.Flags().DurationVar(&every, "interval", time.Second, "how often, with --watch")
 	cmd.Flags().IntVar(&events, "events", 0, "show the last `N` events of the election instead (20 if N is left out)")
 	cmd.Flags().Lookup("events").NoOptDefVal = "20"
@@ -74,11 +73,11 @@ func newStatusCommand(e cmdline.Env) *cobra.Command {
 	return cmd
 }
 
-// askedSoon is after what time a server is named that has not answered.
+// askedSoon is how long "baton status" waits before it names a server that has not answered.
 const askedSoon = 900 * time.Millisecond
 
-// askOnce fetches the state. It soon names a server that does not answer. With an error the state has only the data
-// that needs no answer.
+// askOnce fetches the state of the election. It names a server that does not answer soon. If it returns an error, the state contains only
+// the data that needs no answer.
 func askOnce(ctx context.Context, notes io.Writer, r operate.Operator, fetch func(context.Context) (diagnose.Snapshot, error),
 ) (diagnose.Snapshot, error) {
 	answers := make(chan answer, 1)
@@ -98,18 +97,19 @@ func askOnce(ctx context.Context, notes io.Writer, r operate.Operator, fetch fun
 	}
 	if asksRedis {
 		_ = show.Say(notes, "redis %s has not answered yet. The configuration says: lock %q, %s. "+
-			"Still asking; baton doctor looks for the cause.\n",
+			"baton keeps asking; run baton doctor to find the cause.\n",
 			own.Redis.Host, own.LockKey, text.Count(len(own.Jobs), "job"))
 	}
 	return unanswered(own, <-answers)
 }
 
-// unanswered replaces a missing answer by the data that needs no answer.
+// unanswered returns the state in the answer a. If that answer is an error, it returns the argument own, which is the state that this
+// process knows without an answer.
 func unanswered(own diagnose.Snapshot, a answer) (diagnose.Snapshot, error) {
 	switch {
 	case a.err == nil:
 		return a.s, nil
-	case own.LockKey == "": // a node answered, or did not
+	case own.LockKey == "": // the command asked a node
 		own = a.s
 	}
 	own.Error = a.err.Error()
@@ -119,9 +119,10 @@ func unanswered(own diagnose.Snapshot, a answer) (diagnose.Snapshot, error) {
 	return own, a.err
 }
 
-// countLetters asks the databases, unless this user may not read them: then the leader's counts are shown.
+// countLetters returns a counter of dead letters that asks the databases. If this user may not read the databases, the leader's counts are
+// shown.
 func countLetters(cmd *cobra.Command, e cmdline.Env) *operate.LetterCount {
-	e.Stderr = io.Discard // the state itself says whom it was asked of
+	e.Stderr = io.Discard // the state itself names the server that answered
 	letters, err := cmdline.AsksLetters(cmd, e)
 	if err != nil {
 		letters = nil
@@ -129,30 +130,29 @@ func countLetters(cmd *cobra.Command, e cmdline.Env) *operate.LetterCount {
 	return operate.NewLetterCount(letters)
 }
 
-// countOfEvents also takes the N of "--events N", which is an argument to those who
-// parse flags: N may be left out.
+// countOfEvents also accepts "--events N" with a space. Because the number may be omitted, the parser of flags treats N as an argument.
 func countOfEvents(cmd *cobra.Command, args []string, events *int) error {
 	asked := cmd.Flags().Changed("events")
 	if len(args) == 1 {
 		n, err := strconv.Atoi(args[0])
 		if err != nil || !asked {
-			return fmt.Errorf("%q: status takes no argument but the N of --events N", args[0])
+			return fmt.Errorf("%q: status takes no arguments; to print N events: --events N", args[0])
 		}
 		*events = n
 	}
 	switch {
 	case asked && *events < 1:
-		return fmt.Errorf("--events %d: want a number above 0", *events)
+		return fmt.Errorf("--events %d: must be above 0", *events)
 	case asked && cmd.Flags().Changed("watch"):
 		return errors.New("say either --events or --watch")
 	}
 	return nil
 }
 
-// showEvents prints the history as a log: the newest last.
+// showEvents prints the event history like a log, with the newest event last.
 func showEvents(ctx context.Context, out io.Writer, r operate.Operator, o show.Output, n int) error {
 	events, err := r.Events(ctx, n)
-	slices.Reverse(events) // the oldest first
+	slices.Reverse(events) // now the oldest event is the first
 	if err != nil {
 		return err
 	}

@@ -13,17 +13,17 @@ import (
 	"baton/internal/text"
 )
 
-// hint is something that is not as it should be, and the command to go on with.
+// hint is a problem, with the command to run next.
 type hint struct {
 	colour  show.Colour
 	what    string
 	command string
 }
 
-// hintsShown is how many are listed.
+// hintsShown is the maximum number of hints that are listed.
 const hintsShown = 4
 
-// dataLine says in a line whether data is late.
+// dataLine prints a line that says whether data is late.
 func (t statusTables) dataLine() {
 	state, c := dataState(t.s)
 	if state != "" {
@@ -31,7 +31,8 @@ func (t statusTables) dataLine() {
 	}
 }
 
-// dataState is how far the flushes are behind. "" if there are none.
+// dataState returns a text that says how far the data in the databases lags behind the data in Redis. It returns "" if there are no
+// flushes.
 func dataState(s diagnose.Snapshot) (state string, c show.Colour) {
 	d := diagnose.DataOf(s)
 	about := func(jobs []diagnose.Job, say func(diagnose.Job) string) string {
@@ -60,10 +61,10 @@ func dataState(s diagnose.Snapshot) (state string, c show.Colour) {
 	return "up to date, at most " + text.Duration(d.Lag.Round(time.Second)) + " behind", show.Good
 }
 
-// longestWhy bounds why a backlog is not known, in a line.
+// longestWhy is the maximum length, in bytes, of the shown reason why a backlog is unknown.
 const longestWhy = 160
 
-// waits is how many changes wait for a job, or why that is not known.
+// waits returns a text with the number of changes that wait for a job, or with the reason why that number is unknown.
 func waits(j diagnose.Job) string {
 	if j.Backlog == nil && j.BacklogUnknown != "" {
 		return "backlog unknown: " + text.Clip(text.OneLine(j.BacklogUnknown), longestWhy)
@@ -71,7 +72,7 @@ func waits(j diagnose.Job) string {
 	return jobcmd.WaitingChanges(j) + " changes wait"
 }
 
-// whyUncounted returns why the backlogs of jobs are unknown; "" if no job has a reason.
+// whyUncounted returns the reasons why the backlogs of jobs are unknown. It returns "" if no job has such a reason.
 func whyUncounted(jobs []diagnose.Job) string {
 	var lines []string
 	for _, j := range jobs {
@@ -85,7 +86,7 @@ func whyUncounted(jobs []diagnose.Job) string {
 	return ": " + text.Names(lines, 3)
 }
 
-// hints are the problems of the state, the worst first.
+// hints returns the problems of the state, the worst problem first.
 func hints(s diagnose.Snapshot) []hint {
 	problems := diagnose.Problems(s)
 	all := make([]hint, len(problems))
@@ -121,7 +122,10 @@ func problemWords(p diagnose.Problem, s diagnose.Snapshot) string {
 		}
 		return fmt.Sprintf("%s hands over the lead%s, and waits for %s", p.Node, under, endingOf(p, s))
 	case diagnose.CodeNoStandby:
-		return "no other node could take over; on the others:"
+		return "no other node could take over; on the other hosts:"
+	case diagnose.CodeNodesCut:
+		return fmt.Sprintf("the list of nodes is too long: %s entries were read, and %s shown; there may be more nodes",
+			text.Number(p.Count), text.Number(len(s.Nodes)))
 	case diagnose.CodeLeftStage:
 		return fmt.Sprintf("%s of %s, staged by job %s, are flushed by no job", text.Count(p.Count, "change"), stageName(p), p.Job)
 	case diagnose.CodeNoJobs:
@@ -132,7 +136,7 @@ func problemWords(p diagnose.Problem, s diagnose.Snapshot) string {
 	return nodeWords(p, s)
 }
 
-// storeWords says which store is away, and what that stops.
+// storeWords returns a text that says which store is unreachable, and which jobs cannot run because of that.
 func storeWords(p diagnose.Problem, s diagnose.Snapshot) string {
 	var jobs []string
 	for _, j := range s.Jobs {
@@ -151,7 +155,7 @@ func stageName(p diagnose.Problem) string {
 	return p.Key + " in store " + p.Store
 }
 
-// endingOf is the reason why a leader that hands over still waits.
+// endingOf returns the reason why a leader that hands over the lead still waits.
 func endingOf(p diagnose.Problem, s diagnose.Snapshot) string {
 	for _, l := range s.Locks {
 		if l.Key == p.Lock && l.Leader != nil {
@@ -171,20 +175,20 @@ func jobWords(p diagnose.Problem, s diagnose.Snapshot) string {
 	}
 	lacking := diagnose.Unscheduled{Leader: p.Node}.Words() + " (its configuration has no such job)"
 	late := map[diagnose.Late]string{
-		diagnose.LateNoSuccess: "is late: due at " + show.SlotTime(p.Since) + ", and no success since",
+		diagnose.LateNoSuccess: "is late: due at " + show.SlotTime(p.Since) + ", and has not succeeded since",
 		diagnose.LateLag:       "is late: behind since " + show.SlotTime(p.Since),
 
 		diagnose.LateUnscheduled: "is late: " + lacking,
 	}[p.Late]
 	switch {
 	case p.Code == diagnose.CodeDeadLetters && p.Count == 0:
-		return p.Job + " put records aside as dead letters in its last run"
+		return p.Job + " wrote dead letters in its last run"
 	case p.Code == diagnose.CodeDeadLetters:
 		return fmt.Sprintf("%s has %s waiting", p.Job, text.Count(p.Count, "dead letter"))
 	case p.Code == diagnose.CodeUnscheduled:
 		return p.Job + " is " + lacking
 	case p.Code == diagnose.CodeUnaccepted:
-		return fmt.Sprintf("%s has left %s alone that were there before; see the plan, then baton job accept %s",
+		return fmt.Sprintf("%s did not change %s that it never wrote; see the plan, then run baton job accept %s",
 			p.Job, text.Count(p.Count, "row"), p.Job)
 	case p.Code == diagnose.CodeLate:
 		return p.Job + " " + late + paused
@@ -217,7 +221,7 @@ func nodeWords(p diagnose.Problem, s diagnose.Snapshot) string {
 		}
 		words := fmt.Sprintf("the clock of %s is %s %s that of Redis", n.ID, text.Duration(n.ClockOffset().Abs()), how)
 		if n.SlotsByRedis() {
-			words += ": its slots come by the clock of Redis"
+			words += ": its slots follow the clock of Redis"
 		}
 		return words
 	}
@@ -234,7 +238,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times in a row", n)
 }
 
-// hints lists problems and remedies.
+// hints prints the problems and their remedies.
 func (t statusTables) hints() {
 	all := hints(t.s)
 	for i, h := range all {

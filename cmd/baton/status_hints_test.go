@@ -29,7 +29,7 @@ func TestStatusTellsOfTwinsAndWrongClocks(t *testing.T) {
 	for _, want := range []string{
 		"\x1b[31mtwo processes have the node.id db2: stop one of them\x1b[0m  → \x1b[1mbaton doctor",
 		"\x1b[33mthe clock of db3 is 2.5s behind that of Redis\x1b[0m",
-		"\x1b[33mthe clock of db5 is 1m30s ahead of that of Redis: its slots come by the clock of Redis\x1b[0m",
+		"\x1b[33mthe clock of db5 is 1m30s ahead of that of Redis: its slots follow the clock of Redis\x1b[0m",
 		"db4 is silent: not seen for 1m10s",
 	} {
 		if !strings.Contains(b.String(), want) {
@@ -100,7 +100,7 @@ func TestStatusTellsOfWhoIsMissingAndWhatIsLate(t *testing.T) {
 		Jobs:  []diagnose.Job{{Name: "export", Command: true, DueAt: due, LateAfterSeconds: 60}},
 	}
 	want := []hint{
-		{show.Bad, "export is late: due at Sun 2026-03-01 02:30 +00:00, and no success since", "baton job history export"},
+		{show.Bad, "export is late: due at Sun 2026-03-01 02:30 +00:00, and has not succeeded since", "baton job history export"},
 		{show.Uneasy, "db2 is silent: it led, and has not been seen since; on that host:", "systemctl status baton"},
 	}
 	if got := hints(s); !slices.Equal(got, want) {
@@ -134,10 +134,10 @@ func TestColoursTellHowGraveItIs(t *testing.T) {
 			return printExplanation(s, operate.Explanation{NodeID: "db2", Reasons: []operate.Why{{Code: "x", What: "it is \x1b[2J paused", Do: "baton resume"}}})
 		}},
 		{"\x1b[32m5 ms after the order\x1b[0m;", func(s *show.Sheet) error {
-			return printDrill(s, []direct.Drilled{{Took: 5 * text.Millisecond, Lease: 10 * text.Millisecond}})
+			return printDrill(s, []direct.DrillResult{{Took: 5 * text.Millisecond, Lease: 10 * text.Millisecond}})
 		}},
 		{"\x1b[31m15 ms after the order\x1b[0m;", func(s *show.Sheet) error {
-			return printDrill(s, []direct.Drilled{{Took: 15 * text.Millisecond, Lease: 10 * text.Millisecond}})
+			return printDrill(s, []direct.DrillResult{{Took: 15 * text.Millisecond, Lease: 10 * text.Millisecond}})
 		}},
 	} {
 		var b strings.Builder
@@ -193,7 +193,7 @@ func TestDataThatIsNotWrittenIsNotCalledUpToDate(t *testing.T) {
 	if text, c := dataState(diagnose.Snapshot{Jobs: []diagnose.Job{well, stuck}}); c != show.Bad || text != "NOT WRITTEN: users fails (45000 changes wait)" {
 		t.Errorf("%s (%q)", text, c)
 	}
-	stuck.Backlog = new(int64(0)) // it has written what there was
+	stuck.Backlog = new(int64(0)) // the job has written all changes
 	if text, c := dataState(diagnose.Snapshot{Jobs: []diagnose.Job{well, stuck}}); c != show.Good || text != "up to date, at most 8s behind" {
 		t.Errorf("%s (%q)", text, c)
 	}

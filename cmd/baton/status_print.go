@@ -12,7 +12,7 @@ import (
 	"baton/internal/text"
 )
 
-// statusTables writes the state for people.
+// statusTables prints the state for people.
 type statusTables struct {
 	*show.Table
 	s diagnose.Snapshot
@@ -59,7 +59,7 @@ func (t statusTables) leader() {
 	}
 }
 
-// locks lists those that jobs have of their own.
+// locks prints a table of the separate locks that some jobs have.
 func (t statusTables) locks() {
 	if len(t.s.Locks) > 0 {
 		t.print("\nLOCK\tNODE\tEPOCH\tFOR\tLEASE LEFT\n")
@@ -94,8 +94,8 @@ func (t statusTables) nodes() {
 			seen(n, t.s.NodeID), n.Version, hash, n.Address)
 	}
 	if drift {
-		t.print("\nDrift: those nodes have other jobs in their configuration than the leader; " +
-			"baton reload after the file is the same everywhere\n")
+		t.print("\nDrift: nodes with (drift) have other jobs in their configuration than the leader; " +
+			"make the files the same, then run baton reload\n")
 	}
 	for _, n := range t.s.Nodes {
 		if n.Aside != "" && !n.Stale {
@@ -104,8 +104,7 @@ func (t statusTables) nodes() {
 	}
 }
 
-// seen is when a node last registered; asked is the node that has said so, "" if that
-// was Redis.
+// seen returns when a node last registered. The argument asked is the node that has answered the request, or "" if Redis has answered it.
 func seen(n diagnose.Node, asked string) string {
 	switch ago := n.LastSeenAgo.Duration(); {
 	case n.ID == asked && !n.Stale && n.Twin == "":
@@ -122,7 +121,7 @@ func (t statusTables) jobs() {
 		t.print("\nJOB\tSCHEDULE\tNEXT\tLAST\tROWS\tDEAD\tTOOK\tWAITING\tFAILURES%s\n", t.lockColumn("LOCK"))
 	}
 	for _, j := range t.s.Jobs {
-		next, last, rows, dead, took, waiting := jobcmd.NextRun(j, t.s), "never", "-", "-", "-", show.Shown(jobcmd.WaitingChanges(j))
+		next, last, rows, dead, took, waiting := jobcmd.NextRun(j, t.s), "never", "-", "-", "-", show.SafeText(jobcmd.WaitingChanges(j))
 		r := j.Ended()
 		switch {
 		case r != nil:
@@ -133,12 +132,12 @@ func (t statusTables) jobs() {
 			last = "-"
 		}
 		if j.DeadLetters != nil {
-			dead = fmt.Sprint(*j.DeadLetters) // all that wait: of the last run it may be none
+			dead = fmt.Sprint(*j.DeadLetters) // all letters that wait now; the last run may have made none of them
 		}
 		if r := j.Running; r != nil {
 			next = "running for " + text.Duration(t.s.Now.Sub(r.Started))
 		}
-		failures := show.Shown(fmt.Sprint(j.ConsecutiveFailures))
+		failures := show.SafeText(fmt.Sprint(j.ConsecutiveFailures))
 		if j.ConsecutiveFailures > 0 {
 			failures = show.Paint(t, show.Bad, string(failures))
 		}
@@ -150,11 +149,11 @@ func (t statusTables) jobs() {
 	}
 	all := slices.IndexFunc(t.s.Jobs, func(j diagnose.Job) bool { return j.Paused != nil && j.Paused.All })
 	if all >= 0 {
-		t.print("\nAll jobs are paused %s; %s ends that\n", pausedFor(t.s.Jobs[all]), t.s.Jobs[all].EndsPause())
+		t.print("\nAll jobs are paused %s; %s ends the pause\n", pausedFor(t.s.Jobs[all]), t.s.Jobs[all].EndsPause())
 	}
 	for _, j := range t.s.Jobs {
 		if j.Paused != nil && !j.Paused.All {
-			t.print("\n%s is paused %s; %s ends that\n", j.Name, pausedFor(j), j.EndsPause())
+			t.print("\n%s is paused %s; %s ends the pause\n", j.Name, pausedFor(j), j.EndsPause())
 		}
 		if r := j.Ended(); r != nil && r.Error != "" {
 			t.print("\n%s, at %s on %s: %s\n", j.Name, show.Here(r.Started), r.NodeID, r.Error)
@@ -162,7 +161,7 @@ func (t statusTables) jobs() {
 	}
 }
 
-// pausedFor is the reason of a job's pause, with the end if it has one.
+// pausedFor returns the reason of a job's pause, and the end of the pause if it has an end.
 func pausedFor(j diagnose.Job) string {
 	p := j.Paused
 	if p.Until.IsZero() {
@@ -171,12 +170,12 @@ func pausedFor(j diagnose.Job) string {
 	return fmt.Sprintf("%s, until %s", p.Reason, show.Here(p.Until))
 }
 
-// lockColumn is there if jobs run under several locks.
-func (t statusTables) lockColumn(text string) show.Shown {
+// lockColumn returns a table cell for the lock. It returns "" if all jobs run under one lock.
+func (t statusTables) lockColumn(text string) show.SafeText {
 	if len(t.s.Locks) == 0 {
 		return ""
 	}
-	return show.Shown("\t" + show.Clean(text))
+	return show.SafeText("\t" + show.Clean(text))
 }
 
 func leaseLeft(left text.Seconds) string {
@@ -186,7 +185,7 @@ func leaseLeft(left text.Seconds) string {
 	return fmt.Sprintf("lease %s left", text.Duration(left.Duration()))
 }
 
-// leaseColumn is the text of a table under LEASE LEFT.
+// leaseColumn returns the text of the column LEASE LEFT.
 func leaseColumn(left text.Seconds) string {
 	if left < 0 {
 		return "no expiry"

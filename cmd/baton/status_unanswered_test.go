@@ -9,7 +9,7 @@ import (
 )
 
 func TestStatusSaysWhatTheConfigurationHasWhereRedisDoesNotAnswer(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and never answers
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections, but never answers
 	if err != nil {
 		t.Fatal(err)
 	}

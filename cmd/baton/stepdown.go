@@ -16,15 +16,14 @@ import (
 func newStepDownCommand(e cmdline.Env) *cobra.Command {
 	var out show.Output
 	var to, reason string
-	var wait waiting
+	var wait waitFlags
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "stepdown",
 		Short: "Hand the lead over, and wait for the successor",
-		Long: "Order the leader to hand over: it starts nothing more, ends what runs, and\n" +
-			"releases the lock. Another node takes it at once: the one that --to names, or\n" +
-			"any that is ready. With --all-locks every lock of the configuration is handed\n" +
-			"over, one after the other.",
+		Long: "Order the leader to hand over: it starts no more runs, ends the runs in\n" +
+			"progress, and releases the lock. Another node takes the lock at once: the node\n" +
+			"of --to, or any node that is ready.",
 		Example: "  baton stepdown\n  baton stepdown --to db2 --reason 'kernel upgrade'\n  baton stepdown --all-locks",
 		Args:    noSuccessor,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -53,26 +52,26 @@ func newStepDownCommand(e cmdline.Env) *cobra.Command {
 	}
 	cmdline.AddRemoteFlags(cmd, e)
 	cmd.Flags().StringVar(&to, "to", "", "the `node` to hand over to (default: whichever is ready first)")
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the event history")
-	cmd.Flags().BoolVar(&all, "all-locks", false, "of the locks that jobs have of their own, too")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason, for the event history")
+	cmd.Flags().BoolVar(&all, "all-locks", false, "also hand over the separate locks of jobs")
 	wait.addFlags(cmd, "the next term")
 	cmdline.NodeNames(e).AsFlag(cmd, "to")
 	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
-// noSuccessor refuses arguments: a node there could be the one to step down, or its successor.
+// noSuccessor rejects an argument, because a user could think that the argument names the node to step down, or its successor.
 func noSuccessor(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
-		return fmt.Errorf("it is always the leader that steps down; for %s to lead next: baton stepdown --to %[1]s", args[0])
+		return fmt.Errorf("only the leader can step down; to make %s the next leader: baton stepdown --to %[1]s", args[0])
 	}
 	return cmdline.NoArgs(cmd, args)
 }
 
-// noneToStepDown is the error that no node leads, with the reason if there is a known one.
+// noneToStepDown returns the error that no node leads, with the reason if there is one.
 func noneToStepDown(ctx context.Context, r operate.Operator) error {
 	s, err := r.Election(ctx)
-	if err != nil || s.Leader != nil { // one does by now
+	if err != nil || s.Leader != nil { // a node leads by now
 		s.Vacancy = ""
 	}
 	return cmdline.NoLeader(s.LockKey, s.Vacancy)
@@ -81,7 +80,7 @@ func noneToStepDown(ctx context.Context, r operate.Operator) error {
 func printHandovers(w io.Writer, all []operate.LockHandover) error {
 	for _, h := range all {
 		if h.From == "" {
-			continue // the error says why
+			continue // the returned error gives the reason
 		}
 		if err := show.Say(w, "%s: %s\n", h.Lock, h.Text); err != nil {
 			return err
@@ -90,7 +89,7 @@ func printHandovers(w io.Writer, all []operate.LockHandover) error {
 	return nil
 }
 
-// sentence prints what an order came to.
+// sentence returns a function that prints the result of an order as a sentence.
 func sentence(done operate.Outcome) func(io.Writer) error {
 	return func(w io.Writer) error { return show.Say(w, "%s\n", done.Text) }
 }

@@ -10,7 +10,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// tty is a user's terminal: what has been written to it, and its size.
+// tty is the terminal of a user. It stores the text that was written to it, and has a size.
 type tty struct {
 	t      *testing.T
 	master *os.File
@@ -18,7 +18,7 @@ type tty struct {
 	text   []byte
 }
 
-// terminal opens a terminal. screen is what a program writes to.
+// terminal opens a terminal. A program writes to screen.
 func terminal(t *testing.T, width, height int) (*tty, *os.File) {
 	t.Helper()
 	master, screen := testsupport.Terminal(t)
@@ -40,7 +40,7 @@ func terminal(t *testing.T, width, height int) (*tty, *os.File) {
 	}()
 	t.Cleanup(func() {
 		_ = screen.Close()
-		<-read // ends with the last that has the terminal open
+		<-read // ends when the last process has closed the terminal
 		_ = master.Close()
 	})
 	return seen, screen
@@ -54,7 +54,7 @@ func (s *tty) resize(width, height int) {
 	}
 }
 
-// String is all that has been written.
+// String returns all text that was written.
 func (s *tty) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,11 +15,10 @@ import (
 	"baton/internal/testsupport"
 )
 
-// evil clears the screen, gives the window a title, hides what follows, writes backwards
-// and begins a line of its own.
+// evil is a text that clears the screen, sets the title of the window, hides the following text, writes backwards and begins a new line.
 const evil = "ev\x1b[2J\x1b]0;x\a\x1b[8m\u009b31m\u202e\x7f\xff\v\r\nFORGED\tx"
 
-// forgery finds what of a text has an effect on a terminal, but for our own colours.
+// forgery returns the part of a text that has an effect on a terminal, except for baton's own colours.
 func forgery(text string) string {
 	text = regexp.MustCompile("\x1b\\[(0|1|2|31|32|33)m").ReplaceAllString(text, "")
 	for i, r := range text {
@@ -30,8 +29,8 @@ func forgery(text string) string {
 	return regexp.MustCompile(`(?m)^FORGED.*`).FindString(text)
 }
 
-// Whoever can write to Redis, or to a table that is flushed, must not command the terminal
-// of who looks.
+// TestNothingThatIsShownCommandsATerminal checks that a client that can write to Redis, or to a flushed table, cannot send control codes to
+// the terminal of a user.
 func TestNothingThatIsShownCommandsATerminal(t *testing.T) {
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	c, server, db := newCLI(t), useRedis(t), testsupport.SQLite(t)
@@ -93,7 +92,7 @@ jobs:
 	if got := c.run("status"); !strings.Contains(got.stdout, `ev\x1b[2J`) || !strings.Contains(got.stdout, "FORGED x") {
 		t.Errorf("nothing of it is shown:\n%s", got.stdout)
 	}
-	c.matches(c.run("status", "-o", "json"), cmdline.ExitOK, `ev\\u001b\[2J`, `^$`) // programs get it as it is
+	c.matches(c.run("status", "-o", "json"), cmdline.ExitOK, `ev\\u001b\[2J`, `^$`) // programs get the text unchanged
 	do("DEL", "{baton}:control")
 	for key, value := range map[string]string{"baton": evil, "nightly": evil} {
 		do("SET", key, value, "PX", 60000)
@@ -105,7 +104,8 @@ jobs:
 	}
 }
 
-// Nothing is written for people but by say: else the next one who adds a line forgets.
+// TestPeopleAreToldBySayAlone checks that all text for people is written by show.Say, because otherwise the author of a new line could
+// forget it.
 func TestPeopleAreToldBySayAlone(t *testing.T) {
 	var files []string
 	for _, rooms := range []string{"*.go", "internal/*/*.go"} {

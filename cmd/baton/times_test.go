@@ -15,7 +15,7 @@ import (
 	"baton/internal/diagnose"
 )
 
-// Whoever reads a time knows which zone it is in.
+// TestTimesOfAnElectionSayTheirZone checks that each printed time contains its zone.
 func TestTimesOfAnElectionSayTheirZone(t *testing.T) {
 	at := time.Date(2027, 3, 28, 1, 2, 3, 0, time.UTC)
 	j := diagnose.Job{Name: "users", LastRun: &diagnose.Run{State: "failed", Error: "x", Started: at},

@@ -16,12 +16,12 @@ import (
 
 const (
 	unitDir = "../../deploy/systemd"
-	// stricter and looser are ten times the exposure that systemd 252 measures, so
-	// that taking out one directive of the sandbox shows.
+	// stricter and looser are ten times the exposure that systemd 252 measures, so that the removal of a single directive of the sandbox
+	// shows.
 	stricter, looser, lender = "11", "15", "20"
 )
 
-// directives reads a unit file: what is set, by its name, in order.
+// directives returns the settings of a unit file by their names, in order.
 func directives(t *testing.T, name string) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(unitDir, name))
@@ -60,8 +60,8 @@ func TestTheUnitsCallCommandsThatThereAre(t *testing.T) {
 	}
 }
 
-// A host that boots before a mount is there comes back by itself, and one whose
-// configuration is wrong is heard of, but does not fill the journal.
+// TestTheUnitsTryAgainForEverAndSlowly checks that a host that boots before a mount is ready recovers by itself. A wrong configuration must
+// be visible in the journal but must not fill it.
 func TestTheUnitsTryAgainForEverAndSlowly(t *testing.T) {
 	for _, name := range []string{"baton.service", "baton@.service"} {
 		unit := directives(t, name)
@@ -75,8 +75,8 @@ func TestTheUnitsTryAgainForEverAndSlowly(t *testing.T) {
 	}
 }
 
-// baton reload in the unit, and by hand without --socket, finds the daemon in the
-// runtime directory; what runs after a crash finds lease.json and credentials there.
+// TestTheUnitsGiveTheDirectoriesThatTheDaemonLooksIn checks the runtime directory. There baton reload finds the daemon, in the unit and on
+// the command line without --socket. The command that runs after a crash finds lease.json and credentials there.
 func TestTheUnitsGiveTheDirectoriesThatTheDaemonLooksIn(t *testing.T) {
 	for name, dir := range map[string]string{"baton.service": "baton", "baton@.service": "baton-%i"} {
 		unit := directives(t, name)
@@ -127,7 +127,7 @@ func TestSystemdFindsNothingWrongAndLittleExposed(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// The program need not be installed here.
+				// The program need not be installed on this host.
 				put(t, filepath.Join(dir, unit), strings.ReplaceAll(string(text), "/usr/bin/baton", "/bin/true"))
 				if file := map[string]string{looser: "command-jobs.conf", lender: "command-users.conf"}[threshold]; file != "" {
 					drop, err := os.ReadFile(filepath.Join(unitDir, file))
@@ -147,7 +147,8 @@ func TestSystemdFindsNothingWrongAndLittleExposed(t *testing.T) {
 	}
 }
 
-// The score alone does not tell one loosened directive from another.
+// TestTheDropInForProgramsLoosensNothingElse checks the directives of the drop-in, because the score alone does not show which directive
+// was loosened.
 func TestTheDropInForProgramsLoosensNothingElse(t *testing.T) {
 	got := directives(t, "command-jobs.conf")
 	want := map[string][]string{
@@ -207,7 +208,7 @@ func TestThePackagedConfigurationWaitsForALockKeyAndHasNoJobs(t *testing.T) {
 	if len(c.Jobs) != 0 || len(c.Databases) != 0 || c.Redis.URL != "redis://127.0.0.1:6379/0" || c.Election.LockKey != "" {
 		t.Errorf("got %d jobs, %d databases, redis %q, lock key %q", len(c.Jobs), len(c.Databases), c.Redis.URL, c.Election.LockKey)
 	}
-	// What is commented out is right, too.
+	// The settings in comments must also be valid.
 	all := strings.NewReplacer("# databases:", "databases:", "# jobs:", "jobs:", "\n#   ", "\n  ", "\n#\n", "\n").Replace(string(text))
 	_, all, _ = strings.Cut(all, "\nredis:")
 	all = "redis:" + strings.Replace(all, `lock_key: ""`, "lock_key: shop", 1)

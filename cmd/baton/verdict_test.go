@@ -18,18 +18,18 @@ import (
 	"baton/internal/diagnose"
 )
 
-// verdictCase is a job as Redis has it, and what everything that is shown must say of it.
+// verdictCase is the state of a job in Redis, with the verdict that every output must show for it.
 type verdictCase struct {
 	what     string
-	schedule string // default: each New Year
+	schedule string // by default each New Year
 	flush    bool
 	fields   []any
-	waits    int // changes in Redis
+	waits    int // the number of waiting changes in Redis
 	late     string
 }
 
-// verdictCases are jobs of which one counts as late an hour after a slot. None of them runs
-// during the test: their slots are New Years.
+// verdictCases are jobs, some of which count as late one hour after a slot. None of them runs during the test, because their slots are at
+// New Year.
 func verdictCases(now time.Time) map[string]verdictCase {
 	ago := func(d time.Duration) int64 { return now.Add(-d).UnixMilli() }
 	const day = 24 * time.Hour
@@ -57,8 +57,7 @@ func verdictCases(now time.Time) map[string]verdictCase {
 	}
 }
 
-// Page, API, command line, metrics and notifications are asked of the same jobs, and say the
-// same of each.
+// TestEverythingCallsTheSameJobsLate checks that page, API, command line, metrics and notifications have the same verdict on each job.
 func TestEverythingCallsTheSameJobsLate(t *testing.T) {
 	cases := verdictCases(time.Now())
 	names := slices.Sorted(maps.Keys(cases))
@@ -80,7 +79,7 @@ func TestEverythingCallsTheSameJobsLate(t *testing.T) {
 	}
 	var file strings.Builder
 	fmt.Fprintf(&file, "redis: {url: %q}\nhttp: {listen: %q}\n", server.URL(), "127.0.0.1:0")
-	// No database is at that address: flushes that go on fail.
+	// There is no database at this address, so flushes fail.
 	fmt.Fprintf(&file, "databases: {main: {driver: postgres, dsn: %q}}\n", "postgres://127.0.0.1:1/none?connect_timeout=1")
 	fmt.Fprintf(&file, "notify: [{name: hook, webhook: %q, on: [late]}]\ndefaults: {late_after: 1h}\njobs:\n", hook.URL)
 	for _, name := range names {
@@ -135,17 +134,17 @@ func TestEverythingCallsTheSameJobsLate(t *testing.T) {
 
 type lateNotice struct{ Kind, Job, Reason string }
 
-// verdicts asks a node what is late. Where why is not shown, any reason is the right one.
+// verdicts asks a node which jobs are late. If the output does not show the reason, any reason is accepted.
 type verdicts struct {
 	t     *testing.T
 	cli   *cli
 	url   string
 	cases map[string]verdictCase
 	names []string
-	heard map[string]string // by notifications, so far
+	heard map[string]string // the verdicts of the notifications so far
 }
 
-// those are the verdicts on the jobs of which one shows that they are late, and not why.
+// those returns the verdicts of an output that shows which jobs are late, but not why.
 func (v *verdicts) those(late func(name string) bool) map[string]string {
 	said := map[string]string{}
 	for _, name := range v.names {

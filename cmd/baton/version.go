@@ -12,14 +12,14 @@ import (
 	"baton/cmd/baton/internal/show"
 )
 
-// These are set by the linker: -ldflags "-X main.version=1.2.3 -X main.commit=0123abcd".
-// A build without them is a developer's own.
+// The linker sets version and commit: -ldflags "-X main.version=1.2.3 -X main.commit=0123abcd". A build without these flags is a
+// developer's build.
 var (
 	version = "dev"
 	commit  = ""
 )
 
-// build is what this binary is made of.
+// build describes the build of this binary.
 type build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit"`
@@ -27,17 +27,17 @@ type build struct {
 	Platform string `json:"platform"`
 }
 
-// String is what people are shown.
+// String implements fmt.Stringer.
 func (b build) String() string {
 	return fmt.Sprintf("baton %s (commit %s, %s, %s)", b.Version, b.Commit, b.Go, b.Platform)
 }
 
-// addVersionFlag has "baton --version" say what "baton version" does. The flag is in no
-// list of flags: the command is.
+// addVersionFlag makes "baton --version" print the same text as "baton version". The flag is hidden from the help text, because the list of
+// commands already contains the command.
 func addVersionFlag(root *cobra.Command) {
 	root.Version = thisBuild().String()
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.Flags().Bool("version", false, "print what this binary is")
+	root.Flags().Bool("version", false, "print the version of this binary")
 	_ = root.Flags().MarkHidden("version")
 }
 
@@ -66,7 +66,7 @@ func newVersionCommand(e cmdline.Env) *cobra.Command {
 	var out show.Output
 	cmd := &cobra.Command{
 		Use:     "version",
-		Short:   "Print what this binary is",
+		Short:   "Print the version of this binary",
 		Example: "  baton version\n  baton version -o json",
 		Args:    cmdline.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -18,19 +18,19 @@ import (
 	"baton/internal/text"
 )
 
-// watch shows the state again and again.
+// watch implements "baton status --watch", which shows the state repeatedly.
 type watch struct {
 	sheet *show.Sheet
-	size  func() (width, height int) // nil: no terminal
+	size  func() (width, height int) // nil if the output is no terminal
 	out   show.Output
 	every time.Duration
 	fetch func(context.Context) (diagnose.Snapshot, error)
 
-	shown  diagnose.Snapshot // the last that was seen
+	shown  diagnose.Snapshot // the last state that was read
 	seen   bool
 	seenAt time.Time
-	err    error     // why nothing newer was seen
-	errAt  time.Time // since when
+	err    error     // why no newer state was read
+	errAt  time.Time // when the error began
 	asking time.Time // when the open request was sent
 }
 
@@ -50,7 +50,7 @@ type answer struct {
 	err error
 }
 
-// run shows the state until ctx ends: the first at once.
+// run shows the state until ctx ends. It shows the first state immediately.
 func (w *watch) run(ctx context.Context) error {
 	if w.size == nil {
 		return w.log(ctx)
@@ -58,13 +58,13 @@ func (w *watch) run(ctx context.Context) error {
 	resized := make(chan os.Signal, 1)
 	signal.Notify(resized, syscall.SIGWINCH)
 	defer signal.Stop(resized)
-	// The other screen, without a cursor: what stood on this one is there again afterwards.
+	// The terminal's alternate screen is used, without a cursor, so that the text on the normal screen is visible again afterwards.
 	if _, err := io.WriteString(w.sheet, "\x1b[?1049h\x1b[?25l\x1b[2J"); err != nil {
 		return err
 	}
 	err := w.redraw(ctx, resized)
 	_, back := io.WriteString(w.sheet, "\x1b[?25h\x1b[?1049l")
-	if err == nil && back == nil && w.seen { // and below it the last picture
+	if err == nil && back == nil && w.seen { // print the last state on the normal screen
 		w.sheet.Width, _ = w.size()
 		err = printStatus(w.sheet, w.state(time.Now()))
 	}
@@ -74,7 +74,7 @@ func (w *watch) run(ctx context.Context) error {
 	return err
 }
 
-// redraw never waits for an answer: a Redis that does not answer must be seen.
+// redraw draws the screen at once and never waits for an answer, so that the user sees that Redis does not answer.
 func (w *watch) redraw(ctx context.Context, resized <-chan os.Signal) error {
 	answers := make(chan answer, 1)
 	ask := func() {
@@ -121,7 +121,7 @@ func (w *watch) note(a answer) {
 	}
 }
 
-// state is the last state that was seen, as far as it still holds.
+// state returns the last state that was read, without the parts that may no longer be true.
 func (w *watch) state(now time.Time) diagnose.Snapshot {
 	if w.err == nil {
 		return w.shown
@@ -131,14 +131,14 @@ func (w *watch) state(now time.Time) diagnose.Snapshot {
 	return diagnose.Aged(s)
 }
 
-// frame draws over the old frame, line by line, so that nothing flickers.
+// frame overwrites the old frame line by line, so that the screen does not flicker.
 func (w *watch) frame(now time.Time) error {
 	width, height := w.size()
 	w.sheet.Width = width
 	var text strings.Builder
 	text.WriteString(string(w.headline(now)) + "\n\n")
 	if w.seen {
-		// Outdated data has no colours: nothing old is shown in green.
+		// Outdated data has no colours, because old data must not be shown in green.
 		frame := show.SheetOf(&text, w.sheet.Colour && w.err == nil && !w.slow(now), width)
 		frame.Live = true
 		if err := printStatus(frame, w.state(now)); err != nil {
@@ -152,26 +152,26 @@ func (w *watch) frame(now time.Time) error {
 	for i, line := range lines {
 		lines[i] = show.CutWidth(line, width) + "\x1b[K"
 	}
-	// A terminal that knows of it shows all of this at once.
+	// Terminals that support synchronized output show the whole frame at once.
 	_, err := io.WriteString(w.sheet, "\x1b[?2026h\x1b[H"+strings.Join(lines, "\r\n")+"\x1b[J\x1b[?2026l")
 	return err
 }
 
-// slow reports whether the open request should have been answered.
+// slow reports whether the pending request takes longer than expected.
 func (w *watch) slow(now time.Time) bool {
 	return !w.asking.IsZero() && now.Sub(w.asking) >= time.Second
 }
 
-// clockShown is how a time of today is shown.
+// clockShown is the format of a time on the current day.
 const clockShown = "15:04:05 -07:00"
 
-// headline is the time, and the reason why the current state cannot be shown. The age of the
-// shown state comes first, because a terminal cuts off a long error.
-func (w *watch) headline(now time.Time) show.Shown {
+// headline returns the time, and the reason why the current state cannot be shown. It puts the age of the shown state first, because a
+// terminal cuts off a long error.
+func (w *watch) headline(now time.Time) show.SafeText {
 	clock := now.Local().Format(clockShown)
-	was := show.Shown("")
+	was := show.SafeText("")
 	if w.seen {
-		was = show.Shown("; below is how it was at " + w.shown.Now.Local().Format(clockShown))
+		was = show.SafeText("; below is how it was at " + w.shown.Now.Local().Format(clockShown))
 	}
 	switch {
 	case w.err != nil:
@@ -184,7 +184,7 @@ func (w *watch) headline(now time.Time) show.Shown {
 	return show.Paint(w.sheet, show.Dim, fmt.Sprintf("%s  every %s; Ctrl-C ends", clock, text.Duration(w.every)))
 }
 
-// log shows the state where it cannot be redrawn: one below the other.
+// log prints the states one below the other, for an output that cannot be redrawn.
 func (w *watch) log(ctx context.Context) error {
 	ticker := time.NewTicker(w.every)
 	defer ticker.Stop()
@@ -201,7 +201,7 @@ func (w *watch) log(ctx context.Context) error {
 			err = show.Say(&frame, "%s  %v\n", now, err)
 		} else {
 			err = w.out.Print(&frame, s, func(io.Writer) error {
-				_ = show.Say(&frame, "%s\n", now) // a Builder takes everything
+				_ = show.Say(&frame, "%s\n", now) // a Builder accepts any text
 				err := printStatus(show.SheetOf(&frame, w.sheet.Colour, 0), s)
 				frame.WriteString("\n")
 				return err

@@ -13,7 +13,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// await waits until what the terminal has been told has a text behind the one at from.
+// await waits until the text that was written to the terminal contains want after the position from.
 func (s *tty) await(from int, want string) int {
 	s.t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
@@ -48,7 +48,7 @@ func TestWatchRedrawsInPlaceAndLeavesTheTerminalAsItWas(t *testing.T) {
 		t.Error("it clears the screen between frames, which flickers")
 	}
 
-	seen.resize(30, 5) // nobody is told: a test is in the foreground of no terminal
+	seen.resize(30, 5) // no signal is sent, because a test is in the foreground of no terminal
 	at = seen.await(at, `\x1b\[2m… \d+ more lines\x1b\[0m\x1b\[K\x1b\[J\x1b\[\?2026l`)
 	at = seen.await(at, `(?s)\x1b\[\?2026h\x1b\[H.*?\x1b\[\?2026l`)
 	frames := regexp.MustCompile(`(?s)\x1b\[\?2026h\x1b\[H(.*?)\x1b\[J`).FindAllStringSubmatch(seen.String()[first:], -1)

@@ -21,8 +21,8 @@ func newWhoCommand(e cmdline.Env) *cobra.Command {
 		Short: "List the locks of this Redis and their holders",
 		Long: "List the locks that are held in this Redis, a line each: those of the\n" +
 			"configuration, of other elections, of programs with the Go library, and of\n" +
-			"baton lock. With --server only those of the node's configuration. A free lock is\n" +
-			"not listed: baton status says why it is free.",
+			"`baton lock`. With --server it lists only the locks of the node's\n" +
+			"configuration. A free lock is not listed: `baton status` says why it is free.",
 		Example: "  baton who\n  baton who -o json",
 		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -41,7 +41,7 @@ func newWhoCommand(e cmdline.Env) *cobra.Command {
 	return cmd
 }
 
-// notAllowed stands for the holder of a lock that this user of Redis may not read.
+// notAllowed is shown instead of the holder of a lock, if this user of Redis may not read the lock.
 const notAllowed = "(no permission to read it)"
 
 func printHeld(out io.Writer, held []diagnose.Lock, now time.Time) error {

@@ -18,7 +18,7 @@ func TestWhoHoldsWhichLockIsListed(t *testing.T) {
 	c.want(cmdline.ExitOK, "no locks are held\n", "", "who")
 	c.file("two.yaml", "jobs:\n  - {name: report, schedule: \"@yearly\", lock: reports, command: [\"true\"]}\n")
 	c.daemon("--node-id", "db1", "--http", "127.0.0.1:0", "--config", "two.yaml")
-	for _, key := range []string{"foreign"} { // as baton lock notes it
+	for _, key := range []string{"foreign"} { // in the form in which baton lock records it
 		server.Client(t).Do("SET", key, "somebody", "PX", 60000)
 		server.Client(t).Do("ZADD", "baton:locks", time.Now().UnixMilli(), key)
 	}
@@ -30,7 +30,7 @@ func TestWhoHoldsWhichLockIsListed(t *testing.T) {
 	if err := json.Unmarshal([]byte(c.run("who", "--config", "two.yaml", "-o", "json").stdout), &held); err != nil || len(held) != 3 || held[0].Leader.NodeID != "db1" || held[0].Leader.Epoch == 0 || !held[1].Leader.Foreign {
 		t.Errorf("-o json: %+v, %v", held, err)
 	}
-	// A key of another type is told of, and hides no other lock.
+	// A key of another type is reported, and does not hide other locks.
 	for _, command := range [][]any{{"RPUSH", "queue", "x"}, {"ZADD", "baton:locks", time.Now().UnixMilli(), "queue"}} {
 		server.Client(t).Do(command[0].(string), command[1:]...)
 	}
@@ -50,7 +50,7 @@ func TestWhoListsOtherElectionsOfThisRedis(t *testing.T) {
 		`^LOCK +NODE +EPOCH +FOR +LEASE LEFT\nbilling +db2 +…\d+ +\S+ +\S+\n$`, `^$`)
 	c.until("billing", "lock", "--list")
 
-	// This user may read its own election, and the index.
+	// This user may read its own election and the index.
 	user := server.Client(t)
 	user.Do("ACL", "SETUSER", "reporter", "reset", "on", ">only-for-this-test", "~baton", "~{baton}:*", "~baton:locks", "&*", "+@all")
 	t.Cleanup(func() { user.Do("ACL", "DELUSER", "reporter") })

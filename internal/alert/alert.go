@@ -1,21 +1,21 @@
-// Package alert decides which events get a notification, and its words: a leader that changed, a job that fails, is late or is well
-// again. Package notify delivers them.
+// Package alert decides which events result in a notification, and formulates the text: the leader has changed, or a job has failed, is
+// late or has recovered. Package notify delivers the notifications.
 //
-// [Notifications] belong to the node. They keep the state of each job that decides the next report: the failures in a row, the
-// lateness, and the dead letters that were reported. At the beginning of a term that state is unknown. So the leader reads the ledger
-// and the history of the election, and holds the ends of runs until it has.
+// [Notifications] belong to the node. For each job they store the state that decides the next report: the consecutive failures, the
+// lateness, and the dead letters that were reported. At the beginning of a term this state is unknown. So the leader first reads the ledger
+// and the history of the election, and keeps runs that end in the meantime until it has read them.
 //
-// The rules: the first failure and the recovery are reported at once, repeated failures, missed slots and dead letters at growing or
-// fixed intervals. An event is reported twice rather than never: if the leader before has crashed, its reports do not count.
-// Candidacies and runs never wait for a report.
+// The rules: the first failure and the recovery are reported immediately. Repeated failures, missed slots and dead letters are reported at
+// growing or fixed intervals. An event is rather reported twice than not at all. So if the previous leader has crashed, the next leader
+// assumes that it has reported nothing. Candidacies and runs never wait for a report.
 //
-// What fails, and what then:
+// The failures:
 //
-//   - Redis does not answer at the beginning of a term: it is asked again every second, and the ends of runs are held. If the term ends
-//     before, they are reported without the state.
-//   - A node dies with events in its queues: they are lost. The next leader finds jobs that fail or are late in the ledger, and reports
-//     them.
-//   - The configuration is reloaded: a job keeps its state if it keeps its name and lock.
+//   - If Redis does not answer at the beginning of a term, the leader asks again every second and keeps the runs that end. If the term ends
+//     before Redis answers, the leader reports these runs without the state.
+//   - If a node dies with events in its queues, these events are lost. The next leader finds jobs that fail or are late in the ledger, and
+//     reports them.
+//   - If the configuration is reloaded, a job keeps its state if its name and its lock are unchanged.
 package alert
 
 import (
@@ -35,34 +35,35 @@ import (
 )
 
 const (
-	// farewell is the time for deliveries when the daemon ends, after its locks are released.
+	// farewell is the time for deliveries when the daemon ends, after it has released its locks.
 	farewell = 2 * time.Second
-	// A dead man's switch gets its request until the next success; but a sign of life that comes much too late is useless.
+	// pingTimeout and pingGiveUpAfter limit the requests to a dead man's switch. A request is repeated until the job's next success, but a
+	// sign of life that arrives much too late is useless.
 	pingTimeout     = 10 * time.Second
 	pingGiveUpAfter = 10 * time.Minute
 )
 
-// Notifications send the events that the configuration selects. They belong to the node: its candidacies report events to them, and do
-// not wait.
+// Notifications send the events that the configuration selects. They belong to the node. The node's candidacies report events to them, and
+// do not wait.
 type Notifications struct {
 	log      *zap.Logger
 	nodeID   string
 	dispatch *notify.Dispatcher
 	metrics  Metrics
-	newID    func() (string, error) // of an event
+	newID    func() (string, error) // makes the ID of an event
 
 	mu      sync.Mutex
 	targets []audience
 	jobs    map[string]*reportedJob
 	misses  map[missKey]*missWindow
-	epochs  map[string]int64 // of the last term by lock key
+	epochs  map[string]int64 // the epoch of the last term, by lock key
 }
 
-// audience is a target and the events that it wants.
+// audience is a target, with the events that the target receives.
 type audience struct {
 	name string
 	on   []string
-	jobs []string // empty: all
+	jobs []string // empty means all jobs
 }
 
 // Metrics count the outcomes of deliveries.
@@ -71,7 +72,7 @@ type Metrics interface {
 	Notified(target, outcome string, events int)
 }
 
-// New delivers nothing until Reload names the targets.
+// New returns Notifications that deliver nothing until Reload names the targets.
 func New(c config.Config, newID func() (string, error), log *zap.Logger, metrics Metrics) *Notifications {
 	n := &Notifications{
 		log: log, nodeID: c.Node.ID, metrics: metrics, newID: newID,
@@ -84,7 +85,7 @@ func New(c config.Config, newID func() (string, error), log *zap.Logger, metrics
 	return n
 }
 
-// Reload changes to another configuration. Events that wait for a target with the same name are kept.
+// Reload changes the configuration. Events that wait for a target are kept if the new configuration has a target with the same name.
 func (n *Notifications) Reload(c config.Config) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -112,7 +113,8 @@ func (n *Notifications) Reload(c config.Config) {
 	n.dispatch.Update(routes)
 }
 
-// routeOf is the route of events to a target. Errors quote a command's output, without the secrets that known returns.
+// routeOf returns the route of events to a target. Errors quote the output of a command, but without the secrets that the function known
+// returns.
 func routeOf(t config.Notify, known func() []string) notify.Route {
 	r := notify.Route{Name: t.Name, Timeout: t.Timeout, GiveUpAfter: t.GiveUpAfter}
 	if w := t.Webhook; w != nil {
@@ -136,7 +138,8 @@ func commandOf(t config.Notify, known func() []string) notify.Target {
 	})
 }
 
-// commandEnv is the daemon's environment without systemd's variables for the daemon, and without those for its traces.
+// commandEnv returns the daemon's environment without the variables that systemd sets for the daemon, and without the variables for the
+// daemon's traces.
 func commandEnv(all []string) []string {
 	return slices.DeleteFunc(all, func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -145,10 +148,12 @@ func commandEnv(all []string) []string {
 	})
 }
 
-// pingName is the name of a job's dead man's switch in logs and metrics: no target of the configuration can have a slash in its name.
+// pingName returns the name of a job's dead man's switch in logs and metrics. No target of the configuration can have this name, because it
+// contains a slash.
 func pingName(job string) string { return "dead_mans_switch/" + job }
 
-// Close tries queued events for at most two seconds more. The caller has released the locks: no other node waits for this one then.
+// Close delivers queued events for at most two more seconds. The caller must have released the locks, so that no other node waits for this
+// node.
 func (n *Notifications) Close(ctx context.Context) {
 	n.mu.Lock()
 	n.reportMissed()
@@ -158,14 +163,14 @@ func (n *Notifications) Close(ctx context.Context) {
 	n.dispatch.Close(ctx)
 }
 
-// hasTargets reports whether events are delivered anywhere.
+// hasTargets reports whether there are any targets.
 func (n *Notifications) hasTargets() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.targets) > 0
 }
 
-// send delivers an event to all targets that it concerns. n.mu is held.
+// send queues an event for all targets that the event concerns. The caller holds n.mu.
 func (n *Notifications) send(e notify.Event) {
 	if e.At.IsZero() {
 		e.At = time.Now()
@@ -177,7 +182,7 @@ func (n *Notifications) send(e notify.Event) {
 	if e.Epoch == 0 {
 		e.Epoch = n.epochs[e.LockKey]
 	}
-	if id, err := n.newID(); err == nil { // it is sent even without an ID
+	if id, err := n.newID(); err == nil { // the event is sent even without an ID
 		e.ID = id
 	}
 	for _, t := range n.targets {
@@ -187,7 +192,8 @@ func (n *Notifications) send(e notify.Event) {
 	}
 }
 
-// concerns: a changed leader concerns the targets of all the lock's jobs.
+// concerns reports whether an event concerns an audience, which is a target with its events. A new leader concerns the targets of all jobs
+// under the leader's lock.
 func (n *Notifications) concerns(t audience, e notify.Event) bool {
 	switch {
 	case len(t.jobs) == 0:
@@ -201,7 +207,8 @@ func (n *Notifications) concerns(t audience, e notify.Event) bool {
 	})
 }
 
-// won reports that this node leads: after from, whose term ended by why.
+// won reports that this node leads. The parameter from names the previous leader, and the parameter why is the reason for the end of that
+// leader's term.
 func (n *Notifications) won(lockKey string, epoch int64, from, why string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

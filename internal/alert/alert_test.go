@@ -20,7 +20,7 @@ import (
 	"baton/internal/status/metrics"
 )
 
-// listener is a target that keeps what it is told.
+// listener is a target that stores the events that it gets.
 type listener struct {
 	mu     sync.Mutex
 	events []notify.Event
@@ -33,7 +33,7 @@ func (l *listener) Send(_ context.Context, e notify.Event) error {
 	return nil
 }
 
-// take returns what was told since it was last asked, and forgets it.
+// take returns the events since the last call.
 func (l *listener) take() []notify.Event {
 	synctest.Wait()
 	l.mu.Lock()
@@ -43,7 +43,7 @@ func (l *listener) take() []notify.Event {
 	return all
 }
 
-// told is that in brief: what, and of which job.
+// told returns the events since the last call in a short form: the kind and the job.
 func (l *listener) told() string {
 	var words []string
 	for _, e := range l.take() {
@@ -52,7 +52,7 @@ func (l *listener) told() string {
 	return strings.Join(words, ", ")
 }
 
-// past is what the ledger and the election's history have.
+// past is the content of the ledger and of the election's history.
 type past struct {
 	mu     sync.Mutex
 	states map[string]redisledger.JobState
@@ -74,20 +74,20 @@ func (p *past) Jobs(_ context.Context, names []string) ([]redisledger.JobState, 
 	return list, nil
 }
 
-func (p *past) Picture(context.Context, int) (redislock.Picture, error) {
+func (p *past) State(context.Context, int) (redislock.ElectionState, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return redislock.Picture{Events: p.events}, p.err
+	return redislock.ElectionState{Events: p.events}, p.err
 }
 
-// set has the ledger say something else of the job, and answer, or not.
+// set changes the job's state in the ledger. If err is not nil, the ledger returns err instead.
 func (p *past) set(st redisledger.JobState, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.states["users"], p.err = st, err
 }
 
-// notesRig is a leader's notifications with one target, which hears of everything.
+// notesRig is the notifications of a leader with one target, which gets all events.
 type notesRig struct {
 	*Notifications
 	*listener
@@ -112,7 +112,7 @@ func newNotesRig(t *testing.T, c config.Config) *notesRig {
 	return r
 }
 
-// listen has everything told here that the configuration would have told elsewhere.
+// listen replaces all targets of the configuration with the listener.
 func (r *notesRig) listen() {
 	var routes []notify.Route
 	for _, a := range r.targets {
@@ -126,7 +126,7 @@ func (r *notesRig) listen() {
 	r.dispatch.Update(routes)
 }
 
-// leads begins a term, and returns how to end it.
+// leads begins a term, and returns a function that ends the term.
 func (r *notesRig) leads() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	follow := r.Begin("baton", 7, r.past, r.past)
@@ -136,7 +136,7 @@ func (r *notesRig) leads() (end func()) {
 	return func() { cancel(); <-done }
 }
 
-// during runs a test in one term of a leader with those jobs, in time of its own.
+// during runs a test in one term of a leader with the jobs of c, with a fake clock.
 func during(t *testing.T, c config.Config, test func(r *notesRig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -155,7 +155,7 @@ func (r *notesRig) want(when, want string) {
 	}
 }
 
-// runs tells of a run, by default of a slot now.
+// runs reports the end of a run. By default the run is for a slot at the current time.
 func (r *notesRig) runs(s job.State, change ...func(*job.Record)) {
 	now := time.Now()
 	rec := job.Record{
@@ -172,7 +172,7 @@ func (r *notesRig) runs(s job.State, change ...func(*job.Record)) {
 	r.Finished(rec)
 }
 
-// ofSlot is an attempt of a slot, which is tried again after that, if at all.
+// ofSlot changes a run into an attempt of a slot. If again is positive, the attempt is retried after that time.
 func ofSlot(slot time.Time, attempt int, again time.Duration) func(*job.Record) {
 	return func(rec *job.Record) {
 		rec.Slot, rec.Attempt = slot, attempt
@@ -232,7 +232,7 @@ func TestWhatAnEventSays(t *testing.T) {
 	})
 }
 
-// Whoever leads next goes on where the last leader stopped.
+// TestTheNextLeaderKnowsWhatWasTold checks that a new leader continues the reports where the last leader has stopped.
 func TestTheNextLeaderKnowsWhatWasTold(t *testing.T) {
 	failed := &job.Record{Run: job.Run{ID: "old"}, State: job.StateFailed}
 	ended := redislock.Event{Event: "stepped_down", NodeID: "n2"}
@@ -260,7 +260,7 @@ func TestTheNextLeaderKnowsWhatWasTold(t *testing.T) {
 			r.past.states["users"] = c.state
 			r.past.events = []redislock.Event{{Event: "won", NodeID: "n1"}, c.ended}
 			end := r.leads()
-			r.take() // that the leader changed
+			r.take() // the event that the leader has changed
 			for _, s := range c.states {
 				r.runs(s)
 			}
@@ -387,7 +387,7 @@ func TestAReloadKeepsWhatIsKnownOfJobs(t *testing.T) {
 	})
 }
 
-// Everything may happen at once, and nothing waits.
+// TestNotificationsMayBeToldFromEverywhere checks that all methods can be called at the same time, and that no call waits.
 func TestNotificationsMayBeToldFromEverywhere(t *testing.T) {
 	r := newNotesRig(t, noteConfig(users()))
 	ctx, cancel := context.WithCancel(t.Context())

@@ -13,8 +13,8 @@ import (
 	"baton/internal/status/metrics"
 )
 
-// What a notification's command prints is in an error, which is logged and shown: no secret may be,
-// neither of its environment nor of the configuration, wherever the kept end of the output begins.
+// TestTheErrorOfACommandTellsNoSecret checks the output of a notification's command in an error, which is logged and shown. It must contain
+// no secret of the environment or of the configuration, regardless of where the kept end of the output begins.
 func TestTheErrorOfACommandTellsNoSecret(t *testing.T) {
 	t.Setenv("OPS_PASSWORD", "of-the-environment")
 	file := filepath.Join(t.TempDir(), "redis")

@@ -13,7 +13,8 @@ import (
 	"baton/internal/notify"
 )
 
-// What docs/notifications.md shows is taken as it stands there, and tells all.
+// TestTheDocumentationOfNotificationsIsTrue checks that the examples in docs/notifications.md are valid without changes, and that the page
+// is complete.
 func TestTheDocumentationOfNotificationsIsTrue(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "notifications.md"))
 	if err != nil {

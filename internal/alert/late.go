@@ -10,19 +10,19 @@ import (
 	"baton/internal/redisledger"
 )
 
-// lateEvery is how often the leader checks for jobs that are late.
+// lateEvery is the interval between two checks for late jobs.
 const lateEvery = 5 * time.Second
 
-// lateness tells how late a job is.
+// lateness contains the data that decides how late a job is.
 type lateness struct {
 	past diagnose.Past
-	late bool // reported as late
+	late bool // the job was reported as late
 }
 
-// moved computes again when the job is, or was, due.
+// moved computes the job's due time again.
 func (j *reportedJob) moved() { j.job.DueAt = j.job.Due(j.past, j.next) }
 
-// next is when the job starts after a time; the zero time if its schedule has no more slots.
+// next returns the first start of the job after a time. It returns the zero time if the schedule has no more slots.
 func (j *reportedJob) next(after time.Time) time.Time {
 	if j.schedule == nil {
 		return time.Time{}
@@ -34,7 +34,7 @@ func (j *reportedJob) next(after time.Time) time.Time {
 	return slot.Add(j.offset)
 }
 
-// dueSlot is the slot that makes the job due.
+// dueSlot returns the slot that makes the job due.
 func (j *reportedJob) dueSlot() time.Time {
 	if j.job.DueAt.Equal(j.past.Begun) {
 		return j.job.DueAt
@@ -42,7 +42,7 @@ func (j *reportedJob) dueSlot() time.Time {
 	return j.job.DueAt.Add(-j.offset)
 }
 
-// stands takes the job's state from the ledger.
+// stands records the job's state from the ledger.
 func (j *reportedJob) stands(st redisledger.JobState, epoch int64) {
 	if st.LastSuccess.After(j.past.LastSuccess) {
 		j.past.LastSuccess = st.LastSuccess
@@ -63,16 +63,16 @@ func (j *reportedJob) stands(st redisledger.JobState, epoch int64) {
 	j.moved()
 }
 
-// beginLate takes the job's lateness from the time when the term began.
+// beginLate records how late the job was when the term began.
 func (j *reportedJob) beginLate(st redisledger.JobState, epoch int64, began time.Time, prev previousTerm) {
 	j.past.Known = began // for a job that the ledger does not know
 	j.stands(st, epoch)
-	// The leader before has reported the late jobs that it had time to notice. A late job is reported twice rather than never: a leader
-	// that crashed counts as having reported none.
+	// The previous leader has reported the late jobs that it had time to notice. If that leader crashed, it counts as having reported no
+	// job, because a late job is rather reported twice than not at all.
 	j.late = !j.job.DueAt.IsZero() && j.job.DueAt.Add(j.job.LateAfter()+2*lateEvery).Before(prev.ended)
 }
 
-// succeeded notes a success of the job.
+// succeeded records a success of the job.
 func (j *reportedJob) succeeded(at time.Time) {
 	j.late, j.past.Behind = false, time.Time{}
 	if at.After(j.past.LastSuccess) {
@@ -81,7 +81,8 @@ func (j *reportedJob) succeeded(at time.Time) {
 	j.moved()
 }
 
-// isLate is the reason why the job is late; "" if it is not, or has no late_after: then it is never reported.
+// isLate returns the reason why the job is late. It returns "" if the job is not late, or if the job has no late_after, because such a job
+// is never reported.
 func (j *reportedJob) isLate(now time.Time) diagnose.Late {
 	if j.job.LateAfterSeconds <= 0 {
 		return ""
@@ -89,7 +90,7 @@ func (j *reportedJob) isLate(now time.Time) diagnose.Late {
 	return j.job.IsLate(now)
 }
 
-// mayBeLate reports whether the job would be late without a pause and without a run in progress.
+// mayBeLate reports whether the job would be late if pauses and a run in progress did not count.
 func (j *reportedJob) mayBeLate(now time.Time) bool {
 	if j.late || j.job.LateAfterSeconds <= 0 {
 		return false
@@ -99,8 +100,8 @@ func (j *reportedJob) mayBeLate(now time.Time) bool {
 	return free.IsLate(now) != ""
 }
 
-// Lagged notes how far the table of a flush is behind. A flush without slots ends no run: a lag far below its limit is its only sign of
-// recovery.
+// Lagged records how far the table of a flush is behind Redis. The run of a flush without slots does not end, so a lag far below its limit
+// is the only sign of recovery.
 func (n *Notifications) Lagged(name string, lag time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -119,8 +120,8 @@ func (n *Notifications) Lagged(name string, lag time.Duration) {
 	}
 }
 
-// watchLate reports a lock's late jobs, and jobs without slots that are well again. It first reads the ledger, and does not trust memory
-// alone: another node may have run a job, or an operator may have paused it.
+// watchLate reports the late jobs of a lock, and the jobs without slots that have recovered. It first reads the ledger, because the
+// remembered state may be outdated: another node may have run a job, or an operator may have paused a job.
 func (n *Notifications) watchLate(ctx context.Context, lockKey string, ledger States) {
 	names := n.suspects(lockKey, time.Now())
 	if len(names) == 0 {
@@ -128,7 +129,7 @@ func (n *Notifications) watchLate(ctx context.Context, lockKey string, ledger St
 	}
 	states, err := ledger.Jobs(ctx, names)
 	if err != nil {
-		return // later
+		return // the next check tries again
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -140,7 +141,7 @@ func (n *Notifications) watchLate(ctx context.Context, lockKey string, ledger St
 	}
 }
 
-// suspects are the jobs of a lock that may need a report.
+// suspects returns the jobs of a lock that may need a report.
 func (n *Notifications) suspects(lockKey string, now time.Time) []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

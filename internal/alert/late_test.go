@@ -12,7 +12,7 @@ import (
 	"baton/internal/redislock"
 )
 
-// punctual is a job of every ten minutes that is late five minutes after a slot.
+// punctual returns a job with a slot every ten minutes that is late five minutes after a slot.
 func punctual() config.Job {
 	u := users()
 	u.LateAfter = 5 * time.Minute
@@ -20,7 +20,7 @@ func punctual() config.Job {
 }
 
 func TestALateJobIsToldOnceUntilItSucceeds(t *testing.T) {
-	during(t, noteConfig(punctual()), func(r *notesRig) { // synctest begins at midnight: slots are at :10, :20...
+	during(t, noteConfig(punctual()), func(r *notesRig) { // synctest begins at midnight, so the slots are at :10, :20...
 		time.Sleep(14 * time.Minute)
 		r.want("four minutes after the slot", "")
 		time.Sleep(time.Minute + 2*lateEvery)
@@ -50,7 +50,8 @@ func TestWhoeverSucceedsIsNotLate(t *testing.T) {
 	})
 }
 
-// Another leader's success, and an operator's pause, are in the ledger.
+// TestTheLedgerIsAskedBeforeAJobIsCalledLate checks that the ledger is read first, because it contains successes of other leaders and
+// pauses by operators.
 func TestTheLedgerIsAskedBeforeAJobIsCalledLate(t *testing.T) {
 	during(t, noteConfig(punctual()), func(r *notesRig) {
 		r.past.set(redisledger.JobState{Paused: &redisledger.JobPause{}}, nil)
@@ -58,7 +59,7 @@ func TestTheLedgerIsAskedBeforeAJobIsCalledLate(t *testing.T) {
 		r.Missed(job.Missed{Job: "users", Reason: job.ReasonPaused, Count: 1, Slot: time.Now().Add(-time.Minute)})
 		r.want("a pause", "")
 		began := time.Now().Add(-5*time.Hour - time.Minute)
-		r.past.set(redisledger.JobState{Pauses: []redisledger.Stretch{{From: began, To: time.Now()}}}, nil)
+		r.past.set(redisledger.JobState{Pauses: []redisledger.TimeRange{{From: began, To: time.Now()}}}, nil)
 		time.Sleep(6 * time.Minute)
 		r.want("just after the pause", "")
 		time.Sleep(9 * time.Minute)
@@ -75,7 +76,7 @@ func TestTheLedgerIsAskedBeforeAJobIsCalledLate(t *testing.T) {
 func TestTheNextLeaderDoesNotRepeatThatAJobIsLate(t *testing.T) {
 	for _, c := range []struct {
 		what    string
-		success time.Duration // before the term
+		success time.Duration // the time before the term
 		events  func(now time.Time) []redislock.Event
 		want    string
 	}{
@@ -131,7 +132,7 @@ func TestAFlushThatIsBehindIsLate(t *testing.T) {
 		if len(e) != 1 || e[0].Kind != "late" || e[0].Reason != string(diagnose.LateLag) || !e[0].Slot.IsZero() {
 			t.Errorf("six minutes behind: %+v", e)
 		}
-		for range 10 { // around the limit it is neither well nor late again
+		for range 10 { // near the limit the job has not recovered, and is also not late again
 			r.Lagged("users", 4*time.Minute)
 			time.Sleep(lateEvery)
 			r.Lagged("users", 6*time.Minute)
@@ -147,7 +148,8 @@ func TestAFlushThatIsBehindIsLate(t *testing.T) {
 	})
 }
 
-// A job that runs all the time never succeeds: that it runs on is all that can be said.
+// TestAJobThatRunsAllTheTimeRecoversByRunning checks a job that never succeeds because it never ends. It counts as recovered when it has
+// run for a while.
 func TestAJobThatRunsAllTheTimeRecoversByRunning(t *testing.T) {
 	always := users()
 	always.Schedule = "@always"

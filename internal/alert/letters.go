@@ -6,17 +6,17 @@ import (
 	"baton/internal/notify"
 )
 
-// lettersAgain is how often a job's dead letters are reported while more come, and the old ones stay.
+// lettersAgain is the minimum time between two reports of a job's dead letters, while new letters arrive and the old letters remain.
 const lettersAgain = time.Hour
 
-// lettersReported tells which dead letters of a job have been reported.
+// lettersReported says which dead letters of a job have been reported.
 type lettersReported struct {
-	more       int64     // put aside since
-	putAt      time.Time // the last of them
-	reportedAt time.Time // zero: no reported ones wait
+	more       int64     // the number of dead letters since the last report
+	putAt      time.Time // the time of the last dead letter
+	reportedAt time.Time // zero if no reported letters remain
 }
 
-// LettersPut notes that records were put aside, and reports it if it is news.
+// LettersPut records that a batch has made dead letters, and reports new dead letters.
 func (n *Notifications) LettersPut(name string, records int64) {
 	if n == nil {
 		return
@@ -32,8 +32,8 @@ func (n *Notifications) LettersPut(name string, records int64) {
 	n.reportLetters(name, j)
 }
 
-// LettersWait notes how many dead letters waited when the database was read. If none wait, an operator has dealt with them, and the next
-// one is reported at once.
+// LettersWait records how many dead letters waited when the database was read. If no letters wait, an operator has handled them, and the
+// next dead letter is reported immediately.
 func (n *Notifications) LettersWait(name string, waiting int64, asked time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -47,7 +47,8 @@ func (n *Notifications) LettersWait(name string, waiting int64, asked time.Time)
 	n.reportLetters(name, j)
 }
 
-// reportLetters reports new dead letters, but not again too soon, nor before the last leader's reports are learned. n.mu is held.
+// reportLetters reports new dead letters. It does not report again too soon, and it does not report before it has read the reports of the
+// last leader. The caller holds n.mu.
 func (n *Notifications) reportLetters(name string, j *reportedJob) {
 	l, now := &j.letters, time.Now()
 	if !j.known || l.more == 0 || !l.reportedAt.IsZero() && now.Sub(l.reportedAt) < lettersAgain {

@@ -64,7 +64,7 @@ func TestTheNextLeaderKnowsThatDeadLettersWereTold(t *testing.T) {
 			r.past.states["users"] = redisledger.JobState{DeadLetters: c.before}
 			r.past.events = []redislock.Event{{Event: "won", NodeID: "n1"}, c.ended}
 			end := r.leads()
-			r.take() // that the leader changed
+			r.take() // the event that the leader has changed
 			r.LettersPut("users", 1)
 			r.LettersWait("users", 6, time.Now())
 			r.want(c.what, c.want)

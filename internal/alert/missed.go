@@ -8,8 +8,8 @@ import (
 	"baton/internal/text"
 )
 
-// Slots that are missed one after the other are reported at once, then together after a
-// minute, after two more, after four more, and so on up to an hour.
+// The first of several consecutive missed slots is reported immediately. Later slots are reported together: after one minute, after two
+// more minutes, after four more minutes, and so on, up to an interval of one hour.
 const (
 	missedTogether = time.Minute
 	missedMost     = time.Hour
@@ -20,14 +20,14 @@ type missKey struct {
 	reason job.Reason
 }
 
-// missWindow are the slots that were missed since the last report.
+// missWindow contains the slots that were missed since the last report.
 type missWindow struct {
-	all   job.Missed // Count 0: no slots
+	all   job.Missed // Count 0 means no slots
 	open  time.Duration
 	timer *time.Timer
 }
 
-// Missed reports slots that are not run, except during a pause, which an operator has ordered.
+// Missed reports slots without a run. It does not report slots during a pause, because an operator has ordered the pause.
 func (n *Notifications) Missed(m job.Missed) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -59,7 +59,7 @@ func (n *Notifications) missedLately(key missKey, w *missWindow) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.misses[key] != w {
-		return // it was closed
+		return // the window was closed
 	}
 	if w.all.Count == 0 {
 		delete(n.misses, key)
@@ -71,7 +71,7 @@ func (n *Notifications) missedLately(key missKey, w *missWindow) {
 	w.timer.Reset(w.open)
 }
 
-// reportMissed reports at once everything that would be reported later. n.mu is held.
+// reportMissed immediately reports all missed slots that would be reported later. The caller holds n.mu.
 func (n *Notifications) reportMissed() {
 	for key, w := range n.misses {
 		w.timer.Stop()
@@ -85,7 +85,7 @@ func (n *Notifications) reportMissed() {
 func (n *Notifications) tellMissed(m job.Missed) {
 	j := n.jobs[m.Job]
 	if j == nil {
-		return // it has been taken out of the configuration
+		return // the job was removed from the configuration
 	}
 	e := notify.Event{
 		Kind: notify.Missed, LockKey: j.lock, Job: m.Job, Slot: m.Slot.UTC(), Reason: string(m.Reason), Count: m.Count,

@@ -14,38 +14,38 @@ import (
 )
 
 const (
-	// failedAgain is how often a job that keeps failing is reported.
+	// failedAgain is the interval between two reports of a job that continues to fail.
 	failedAgain = time.Hour
-	// heldMost bounds the kept runs of a job while its state is unknown.
+	// heldMost is the maximum number of runs of a job that are kept while the job's state is unknown.
 	heldMost = 100
-	// SteadyAfter is how long a job that runs all the time must have run to be well again.
+	// SteadyAfter is how long a job that runs all the time must run to count as recovered.
 	SteadyAfter = 5 * time.Minute
 )
 
-// reportedJob tells which events of a job have been reported, and holds the state for the next report. The leader before has reported the
-// events in the ledger; later ones are noted here as they happen.
+// reportedJob says which events of a job have been reported, and contains the state that decides the next report. Events in the ledger were
+// reported by the previous leader, and later events are recorded here when they happen.
 type reportedJob struct {
 	lock     string
 	schedule schedule.Schedule
-	offset   time.Duration // by its jitter
-	ping     bool          // it has a dead man's switch
-	job      diagnose.Job  // as configured, and its state for lateness
+	offset   time.Duration // the offset that results from the job's jitter
+	ping     bool          // the job has a dead man's switch
+	job      diagnose.Job  // the configured job, with the state that decides its lateness
 
-	known bool         // the job's state in the ledger was read
-	held  []job.Record // runs that ended before that
+	known bool         // the job's state was read from the ledger
+	held  []job.Record // the runs that ended before the state was read
 
-	failures   int       // in a row
+	failures   int       // consecutive failures
 	failing    bool      // a failure may have been reported since the last success
-	reportedAt time.Time // when; zero: the next failure is reported whenever it comes
+	reportedAt time.Time // the time of that report; zero if the next failure must be reported in any case
 	failedAt   time.Time
-	pending    time.Time // the slot of a failed run with a retry to come; zero: none
+	pending    time.Time // the slot of a failed run that will be retried; zero if there is none
 
 	lateness
 	letters lettersReported
 }
 
 func newToldJob(j config.Job) *reportedJob {
-	slots, _ := schedule.ParseIn(j.Schedule, j.TimeZone) // nil if it cannot be read; the configuration's check has refused that
+	slots, _ := schedule.ParseIn(j.Schedule, j.TimeZone) // nil if it is invalid, which the configuration's check reports
 	return &reportedJob{
 		lock: j.Lock, schedule: slots, offset: job.Job{Name: j.Name, Jitter: j.Jitter}.Offset(), ping: j.DeadMansSwitch != nil,
 		job: diagnose.Job{
@@ -54,14 +54,15 @@ func newToldJob(j config.Job) *reportedJob {
 	}
 }
 
-// anew is the job as configured, in an unknown state.
+// anew returns the configured job with an unknown state.
 func (j *reportedJob) anew() *reportedJob {
 	fresh := &reportedJob{lock: j.lock, schedule: j.schedule, offset: j.offset, ping: j.ping, job: j.job}
 	fresh.job.DueAt, fresh.job.Paused, fresh.job.Awaited = time.Time{}, nil, false
 	return fresh
 }
 
-// succeed takes the state of the job from its earlier configuration. Without targets no events were noted, so the state is unknown.
+// succeed copies the state from the job with its earlier configuration, which is the argument before. If the argument noted is false, there
+// were no targets and no events were recorded, so the state is unknown.
 func (j *reportedJob) succeed(before *reportedJob, noted bool) *reportedJob {
 	if before == nil || !noted || before.lock != j.lock {
 		return j
@@ -74,7 +75,7 @@ func (j *reportedJob) succeed(before *reportedJob, noted bool) *reportedJob {
 	return j
 }
 
-// Finished reports the end of a run, if it is news.
+// Finished records the end of a run, and reports the changes that result from it.
 func (n *Notifications) Finished(rec job.Record) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -94,16 +95,16 @@ func (n *Notifications) Finished(rec job.Record) {
 	}
 }
 
-// learn takes the state of a job at the beginning of the term, and then reports the events since. prev is the term before.
+// learn reads the state of a job at the beginning of the term, and then reports the events since that time. prev is the previous term.
 func (n *Notifications) learn(j *reportedJob, st redisledger.JobState, began time.Time, prev previousTerm) {
-	// The ledger has counted the ended runs up to its last one.
+	// The ledger has counted the runs up to the last one that it contains.
 	failures := int(st.ConsecutiveFailures)
 	counted := -1
 	if st.Last != nil {
 		counted = slices.IndexFunc(j.held, func(rec job.Record) bool { return rec.ID == st.Last.ID })
 	}
 	if counted < 0 && st.Last != nil && isFailure(st.Last.State) && st.Last.Finished.After(began) {
-		failures-- // a lost run: it will be reported when it is on record, which is soon
+		failures-- // this run was lost, and is reported when it is recorded, which happens soon
 	}
 	for _, rec := range j.held[:counted+1] {
 		if isFailure(rec.State) {
@@ -111,19 +112,19 @@ func (n *Notifications) learn(j *reportedJob, st redisledger.JobState, began tim
 		}
 	}
 	j.known, j.failures = true, max(failures, 0)
-	before := j.failures // without those of a slot that still has retries
+	before := j.failures // without the failures of a slot that still has retries
 	if st.Retry != nil {
 		before -= st.Retry.Attempt - 1
 		j.pending = st.Retry.Slot
 	}
 	j.failing = before > 0
 	if j.job.Always {
-		// It never succeeds: it runs, until a term ends.
+		// The job never succeeds, because it runs until a term ends.
 		j.failing = j.failing && st.Last != nil && isFailure(st.Last.State)
 	}
 	if j.failing {
 		j.failedAt = began
-		if prev.why != whyCrashed { // otherwise its own reports may have died with it
+		if prev.why != whyCrashed { // otherwise the previous leader may have died before it sent its own reports
 			j.reportedAt = began
 		}
 	}
@@ -142,7 +143,7 @@ func isFailure(s job.State) bool {
 	return s == job.StateFailed || s == job.StateTimedOut || s == job.StateLost
 }
 
-// ended reports the end of a run. n.mu is held.
+// ended reports the end of a run. The caller holds n.mu.
 func (n *Notifications) ended(j *reportedJob, rec job.Record) {
 	switch {
 	case rec.State == job.StateSucceeded:
@@ -153,7 +154,7 @@ func (n *Notifications) ended(j *reportedJob, rec job.Record) {
 		now := time.Now()
 		j.failures++
 		j.failedAt = now
-		// The slot of this run has replaced an earlier one that had retries.
+		// If the slot of this run has replaced an earlier slot with retries, the earlier slot is given up.
 		givenUp := rec.RetryAt.IsZero() || !j.pending.IsZero() && !j.pending.Equal(rec.Slot)
 		j.pending = time.Time{}
 		if !rec.RetryAt.IsZero() {
@@ -169,7 +170,7 @@ func (n *Notifications) ended(j *reportedJob, rec job.Record) {
 	}
 }
 
-// recovered notes that a job has succeeded again since a time, and reports that if a failure was reported.
+// recovered records that a job has succeeded since the given time, and reports this if a failure was reported.
 func (n *Notifications) recovered(j *reportedJob, e notify.Event, since time.Time) {
 	reported, late, failures := j.failing || j.late, j.late, j.failures
 	j.failures, j.failing, j.reportedAt, j.pending = 0, false, time.Time{}, time.Time{}
@@ -182,7 +183,7 @@ func (n *Notifications) recovered(j *reportedJob, e notify.Event, since time.Tim
 	n.send(e)
 }
 
-// runEvent is the common part of all events of a run.
+// runEvent returns an event with the fields that all events of a run have.
 func runEvent(kind notify.Kind, j *reportedJob, rec job.Record) notify.Event {
 	e := notify.Event{
 		Kind: kind, At: rec.Finished, NodeID: rec.Term.NodeID, LockKey: j.lock, Epoch: rec.Term.Epoch,

@@ -28,7 +28,7 @@ func TestAFailureIsToldWhenItIsGivenUp(t *testing.T) {
 		r.runs(job.StateSucceeded, ofSlot(slot, 2, 0))
 		r.want("a failure that went well when tried again", "")
 
-		// The next slot came first: the retrial is dropped.
+		// The next slot came before the retry, so the retry is dropped.
 		r.runs(job.StateFailed, ofSlot(slot, 1, time.Hour))
 		r.runs(job.StateFailed, ofSlot(slot.Add(10*time.Minute), 1, time.Hour))
 		r.want("a retrial that was overtaken by a failure", "failed users")
@@ -58,7 +58,8 @@ func TestACancelledRunIsNoNews(t *testing.T) {
 	})
 }
 
-// That a run was lost is told when it is on record: the ledger has counted it by then.
+// TestALostRunIsToldAlthoughTheLedgerHasCountedIt checks that a lost run is reported when it is recorded, although the ledger has already
+// counted it at that time.
 func TestALostRunIsToldAlthoughTheLedgerHasCountedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newNotesRig(t, noteConfig(users()))
@@ -73,8 +74,8 @@ func TestALostRunIsToldAlthoughTheLedgerHasCountedIt(t *testing.T) {
 	})
 }
 
-// Runs end before it is known how their job stood: what the ledger then counts of them
-// is not counted twice.
+// TestWhatEndsBeforeTheLedgerAnswersIsToldAfterwards checks runs that end before the state of their job is known. If the ledger has counted
+// such a run, the run must not be counted twice.
 func TestWhatEndsBeforeTheLedgerAnswersIsToldAfterwards(t *testing.T) {
 	for _, c := range []struct {
 		what   string
@@ -116,7 +117,7 @@ func TestWhatIsNotKnownAtTheEndOfTheTermIsToldAllTheSame(t *testing.T) {
 		r.want("before", "")
 		end()
 		r.want("the end of the term", "failed users")
-		r.runs(job.StateSucceeded) // it has ended while the term did
+		r.runs(job.StateSucceeded) // the run has ended at the same time as the term
 		r.want("a run that ended last", "recovered users")
 		r.Close(t.Context())
 	})
@@ -143,7 +144,7 @@ func TestMissedSlotsAreToldAtOnceAndThenTogether(t *testing.T) {
 			miss(job.ReasonOverlap, 2)
 		}
 		r.want("less than a minute later", "")
-		miss(job.ReasonNoLeader, 7) // another reason is other news
+		miss(job.ReasonNoLeader, 7) // another reason is reported separately
 		if e := r.take(); len(e) != 1 || e[0].Count != 7 {
 			t.Errorf("another reason: %+v", e)
 		}
@@ -153,7 +154,7 @@ func TestMissedSlotsAreToldAtOnceAndThenTogether(t *testing.T) {
 		if len(e) != 1 || e[0].Count != 118 || !e[0].Slot.Equal(last) || !strings.Contains(e[0].Text, "118 slots of job users, from "+text.Stamp(first)) {
 			t.Errorf("the summary: %+v", e)
 		}
-		// As it goes on for a day, less and less is said of it.
+		// If slots are missed for a whole day, the intervals between the reports grow.
 		for range 24 * 60 {
 			time.Sleep(time.Minute)
 			miss(job.ReasonOverlap, 1)

@@ -10,20 +10,20 @@ import (
 	"baton/internal/redislock"
 )
 
-// States reads the state of jobs: a ledger.
+// States reads the state of jobs. A ledger implements it.
 type States interface {
 	Jobs(ctx context.Context, names []string) ([]redisledger.JobState, error)
 }
 
-// History reads the earlier leaders: an election.
+// History reads which nodes have led before. An election implements it.
 type History interface {
-	Picture(ctx context.Context, events int) (redislock.Picture, error)
+	State(ctx context.Context, events int) (redislock.ElectionState, error)
 }
 
-// whyCrashed is the end of a term whose node has not reported it: it died, hangs, or cannot reach Redis.
+// whyCrashed is the reason for the end of a term whose node has not reported the end. That node died, hangs, or cannot reach Redis.
 const whyCrashed = "crashed"
 
-// ending is the end of a term by that event.
+// ending returns the term whose end is described by the event e.
 func ending(e redislock.Event) previousTerm {
 	if e.Code == elector.CodeLeaseEnded || e.Code == elector.CodeCrashed {
 		return previousTerm{node: e.NodeID, why: whyCrashed}
@@ -31,15 +31,15 @@ func ending(e redislock.Event) previousTerm {
 	return previousTerm{node: e.NodeID, why: e.Event, ended: e.At}
 }
 
-// previousTerm is the term before this node's.
+// previousTerm is the term before this node's term.
 type previousTerm struct {
 	node  string
-	why   string    // the event that ended it, or whyCrashed
-	ended time.Time // zero: unknown
+	why   string    // the event that ended the term, or whyCrashed
+	ended time.Time // zero if the time is unknown
 }
 
-// before finds the term before the one that began last; false if there was none.
-func before(p redislock.Picture) (previousTerm, bool) {
+// before returns the term before the latest term. It returns false if there was no earlier term.
+func before(p redislock.ElectionState) (previousTerm, bool) {
 	ours := slices.IndexFunc(p.Events, func(e redislock.Event) bool { return e.Event == string(elector.EventWon) })
 	if ours < 0 {
 		return previousTerm{}, false
@@ -51,7 +51,7 @@ func before(p redislock.Picture) (previousTerm, bool) {
 		case e.Event != string(elector.EventWon):
 			continue
 		}
-		// It did not report its end before this term began; perhaps it did so afterwards.
+		// The previous leader did not report its end before this term began, but it may have reported it afterwards.
 		for _, late := range p.Events[:ours] {
 			if late.NodeID == e.NodeID && elector.EventKind(late.Event).Ends() {
 				return previousTerm{node: e.NodeID, why: late.Event, ended: late.At}, true
@@ -71,25 +71,26 @@ type termNotes struct {
 	ledger   States
 	election History
 	prev     previousTerm
-	asked    bool // prev was read
+	asked    bool // whether prev was read
 }
 
-// Begin notes that this node leads, before anything of the term is reported. The caller runs the returned function beside the jobs: it
-// reads the state before the term, reports the change of the leader, and watches for late jobs until ctx ends.
+// Begin records that this node leads. It must be called before any event of the term is reported. The caller runs the returned function in
+// parallel with the jobs. That function reads the state before the term, reports the new leader, and watches for late jobs until ctx ends.
 func (n *Notifications) Begin(lockKey string, epoch int64, ledger States, election History) func(ctx context.Context) {
 	t := &termNotes{Notifications: n, lockKey: lockKey, epoch: epoch, began: time.Now(), ledger: ledger, election: election}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.epochs[lockKey] = epoch
 	for name, j := range n.jobs {
-		if j.lock == lockKey { // this node's own memory is a term old
+		if j.lock == lockKey { // this node's own state is from an earlier term
 			n.jobs[name] = j.anew()
 		}
 	}
 	return t.follow
 }
 
-// eventsAsked is enough to find the term before among pauses and quarantines.
+// eventsAsked is how many events of the history are read. They are enough to include the previous term, even if the history also contains
+// pauses and quarantines.
 const eventsAsked = 50
 
 func (t *termNotes) follow(ctx context.Context) {
@@ -109,14 +110,14 @@ func (t *termNotes) follow(ctx context.Context) {
 		case <-time.After(pause):
 		}
 	}
-	// The held events are sent without that state.
+	// The kept events are sent without the state of the jobs.
 	t.take(t.unknown(), nil)
 }
 
-// know reads the state at the beginning of the term; false: not yet.
+// know reads the state at the beginning of the term. It returns false if it cannot read the state yet.
 func (t *termNotes) know(ctx context.Context) bool {
 	if !t.asked {
-		p, err := t.election.Picture(ctx, eventsAsked)
+		p, err := t.election.State(ctx, eventsAsked)
 		if err != nil {
 			return false
 		}
@@ -138,7 +139,7 @@ func (t *termNotes) know(ctx context.Context) bool {
 	return true
 }
 
-// unknown are the lock's jobs whose state is unknown.
+// unknown returns the lock's jobs whose state is unknown.
 func (t *termNotes) unknown() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -152,7 +153,7 @@ func (t *termNotes) unknown() []string {
 	return names
 }
 
-// take notes the state of jobs; without states it is as if they had none.
+// take records the state of jobs. If states is nil, it treats the jobs as jobs without a state.
 func (t *termNotes) take(names []string, states []redisledger.JobState) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,10 +15,11 @@ import (
 // Tested is the result of a test notification to one target.
 type Tested struct {
 	Target string
-	Err    error // nil: the target has taken it
+	Err    error // nil if the target has accepted the test
 }
 
-// Test sends a test to the target of that name, or to all, and returns their results. The error says that there is no such target.
+// Test sends a test to the target with the given name, or to all targets, and returns their results. It returns an error if there is no
+// such target.
 func (n *Notifications) Test(ctx context.Context, target, by string) ([]Tested, error) {
 	names, e, err := n.prepareTest(target, by)
 	if err != nil {
@@ -30,7 +31,7 @@ func (n *Notifications) Test(ctx context.Context, target, by string) ([]Tested, 
 		wg.Go(func() {
 			known, err := n.dispatch.Try(ctx, name, e)
 			if !known {
-				err = errors.New("a reload has removed it")
+				err = errors.New("a reload has removed this target")
 			}
 			all[i] = Tested{name, err}
 		})
@@ -49,7 +50,7 @@ func (n *Notifications) prepareTest(target, by string) (names []string, e notify
 		Kind: notify.Test, At: time.Now().UTC().Truncate(time.Millisecond), NodeID: n.nodeID,
 		Text: fmt.Sprintf("This is a test: node %s can send notifications here (ordered %s)", n.nodeID, by),
 	}
-	if id, err := n.newID(); err == nil { // it is sent even without an ID
+	if id, err := n.newID(); err == nil { // the test is sent even without an ID
 		e.ID = id
 	}
 	if len(names) == 0 {

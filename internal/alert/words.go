@@ -9,7 +9,7 @@ import (
 	"baton/internal/text"
 )
 
-// textMost bounds the part of an error in a sentence.
+// textMost is the maximum length, in bytes, of an error that a sentence of a notification quotes.
 const textMost = 300
 
 func failedText(rec job.Record, failures int) string {
@@ -68,13 +68,13 @@ func missedWords(r job.Reason) string {
 	case job.ReasonNoLeader:
 		return "no node led"
 	case job.ReasonLate:
-		return "the leader came to it too late"
+		return "the leader reached it too late"
 	case job.ReasonLedger:
-		return "redis did not let it be claimed"
+		return "redis refused the claim of the slot"
 	case job.ReasonConcurrency:
-		return "as many runs as may were going on"
+		return "the limit of concurrent runs was reached"
 	case job.ReasonUnknown:
-		return "an earlier leader left it open, and has not said why"
+		return "an earlier leader did not run it, and recorded no reason"
 	}
 	return string(r)
 }
@@ -97,7 +97,7 @@ func overdueText(name string, slot time.Time, lateAfter time.Duration) string {
 
 func leaderText(node, lockKey, from, why string) string {
 	words := map[string]string{
-		whyCrashed: "has gone without a word", "lost": "lost the lock", "expired": "could not renew its lease in time",
+		whyCrashed: "ended without releasing the lock", "lost": "lost the lock", "expired": "could not renew its lease in time",
 		"stepped_down": "stepped down", "released": "was shut down",
 	}[why]
 	switch {

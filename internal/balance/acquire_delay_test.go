@@ -12,7 +12,7 @@ func TestAcquireDelayGrowsWithWhatANodeLeads(t *testing.T) {
 		h.join(id, "x", 0)
 	}
 	for _, lock := range h.locks["x"] {
-		h.leader[lock] = "b" // dead, perhaps
+		h.leader[lock] = "b" // its node may be dead
 	}
 	s := h.look(h.up["a"])
 	s.complete(func(string, time.Time) bool { return false })
@@ -39,13 +39,12 @@ func TestAcquireDelayGrowsWithWhatANodeLeads(t *testing.T) {
 	}
 }
 
-// A crash shall not cost more than it must: a node that leads something already leaves a
-// lock to others only where somebody is there who leads less, and whoever just had the
-// lock is not.
+// A crash must not cost more time than necessary. A node that already leads a lock leaves a free lock to others only if a node exists that
+// leads fewer locks. The node that has just lost the lock does not count.
 func TestAcquireDelayNeedsSomebodyWhoLeadsLess(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		leaders map[string]string // of x0, x1, x2; x2 becomes free
+		leaders map[string]string // the leaders of x0, x1, x2; x2 becomes free
 		others  []string
 		least   time.Duration
 		most    time.Duration
@@ -70,7 +69,7 @@ func TestAcquireDelayNeedsSomebodyWhoLeadsLess(t *testing.T) {
 	}
 }
 
-// At the start everything is free and nothing is known: no node asks for all at once.
+// At the start all locks are free and no node knows the state. Then no node may ask for all locks at once.
 func TestManyFreeLocksAreAskedForOneAfterTheOther(t *testing.T) {
 	keys := locksNamed("x", 6)
 	orders := map[string]bool{}
@@ -91,13 +90,13 @@ func TestManyFreeLocksAreAskedForOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// Who was ordered to step down leaves locks to others for a while, but not to one that is
-// dead: a crash is not to wait for nobody.
+// A node that was ordered to step down leaves locks to others for a while. It does not leave a lock to a node that is dead, because after a
+// crash the lock must not stay free.
 func TestWhoSteppedDownByOrderIsDeferringToTheLivingOnly(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		others  []string
-		lost    string // who led the lock that is free
+		lost    string // the node that led the lock that is now free
 		waiting time.Duration
 	}{
 		{"the other of two died", []string{"b"}, "b", 0},

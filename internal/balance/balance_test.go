@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// hosts is some nodes and their locks, as Redis would tell of them, in steps of a look.
+// hosts simulates nodes and their locks, as Redis would show them, in steps of one reading.
 type hosts struct {
 	rng     *rand.Rand
 	now     time.Time
-	locks   map[string][]string // of a configuration
+	locks   map[string][]string // the locks of each configuration
 	up      map[string]*host
-	listed  map[string]Node // also those that have died
+	listed  map[string]Node // nodes that Redis lists, also dead ones
 	leader  map[string]string
-	dead    map[string]time.Time // locks whose leader has died: when its lease ends
-	orders  map[string]string    // to whom a lock goes at the next step
+	dead    map[string]time.Time // locks whose leader has died, with the end of the lease
+	orders  map[string]string    // the node that gets a lock at the next step
 	moves   int
 	history []string
 }
@@ -34,7 +34,7 @@ type host struct {
 const (
 	simLook  = 2 * time.Second
 	simLease = 10 * time.Second
-	simGone  = time.Minute // when one that has died is listed no more
+	simGone  = time.Minute // time after which a dead node is no longer listed
 )
 
 func newHosts(seed uint64, locks map[string][]string) *hosts {
@@ -51,12 +51,12 @@ func (h *hosts) join(id, config string, priority int) *host {
 	return n
 }
 
-// tell writes the node's presence.
+// tell registers the node.
 func (h *hosts) tell(n *host) {
 	h.listed[n.id] = Node{ID: n.id, Seen: h.now, Config: n.config, Priority: n.priority}
 }
 
-// crash ends a node without a word; leases end later.
+// crash ends a node without a release, so that its leases end later.
 func (h *hosts) crash(id string) {
 	delete(h.up, id)
 	maps.DeleteFunc(h.orders, func(lock, _ string) bool { return h.leader[lock] == id })
@@ -77,14 +77,14 @@ func (h *hosts) read(lock string) Election {
 	return e
 }
 
-// step lets every node act once, in any order.
+// step lets every node act once, in a random order.
 func (h *hosts) step(t *testing.T) {
 	h.now = h.now.Add(simLook)
 	for _, lock := range slices.Sorted(maps.Keys(h.orders)) {
 		to := h.orders[lock]
 		delete(h.orders, lock)
 		if from := h.up[h.leader[lock]]; from != nil {
-			h.tell(from) // as a standby
+			h.tell(from) // registers as a standby
 		}
 		delete(h.leader, lock)
 		if n := h.up[to]; n != nil && h.contends(n, lock) {
@@ -95,7 +95,7 @@ func (h *hosts) step(t *testing.T) {
 	for _, i := range h.rng.Perm(len(h.up)) {
 		n := h.up[slices.Sorted(maps.Keys(h.up))[i]]
 		if h.rng.IntN(10) == 0 {
-			h.tell(n) // more rarely than it looks
+			h.tell(n) // registers less often than it reads
 		}
 		s := h.look(n)
 		n.watch.learn(h.now, s)
@@ -125,7 +125,7 @@ func (h *hosts) look(n *host) *snapshot {
 	return s
 }
 
-// leads reports whether the node does, and not an earlier one of its name that has died.
+// leads reports whether the node leads the lock. It returns false if an earlier node of the same name led it and has died.
 func (h *hosts) leads(n *host, lock string) bool {
 	_, died := h.dead[lock]
 	return h.leader[lock] == n.id && !died
@@ -141,7 +141,7 @@ func (h *hosts) wins(lock string, n *host) {
 	h.tell(n)
 }
 
-// rolesOf is a node's roles in the elections of these locks.
+// rolesOf returns a node's roles in the elections of these locks.
 func rolesOf(locks []string, led map[string]bool) (roles []role) {
 	for _, lock := range locks {
 		roles = append(roles, role{lock: lock, ours: led[lock]})
@@ -149,7 +149,7 @@ func rolesOf(locks []string, led map[string]bool) (roles []role) {
 	return roles
 }
 
-// elect gives every lock that is free to one of the least deferring.
+// elect gives every free lock to one of the nodes with the shortest delay.
 func (h *hosts) elect() {
 	for _, lock := range slices.Sorted(maps.Keys(h.everyLock())) {
 		if ends, died := h.dead[lock]; h.leader[lock] != "" && (!died || h.now.Before(ends)) {
@@ -188,7 +188,7 @@ func (h *hosts) everyLock() map[string]bool {
 	return all
 }
 
-// groups are the counts of those among which locks are spread.
+// groups returns the numbers of locks that the nodes lead, for each group of nodes among which locks are spread.
 func (h *hosts) groups() map[string][]int {
 	counts := map[string][]int{}
 	for _, n := range h.up {
@@ -204,7 +204,7 @@ func (h *hosts) groups() map[string][]int {
 	return counts
 }
 
-// needed is how many handovers it takes at least.
+// needed returns the minimum number of handovers that spread the locks.
 func (h *hosts) needed() int {
 	moves := 0
 	for _, counts := range h.groups() {
@@ -232,8 +232,8 @@ func locksNamed(prefix string, n int) []string {
 	return names
 }
 
-// Whatever nodes come and go, and however the locks are spread then: it settles, nobody
-// leads two more than another, and no lock moves that need not.
+// Whatever nodes come and go, and however the locks are distributed then, the state must settle: no node leads two locks more than another,
+// and no lock moves unnecessarily.
 func TestHandoversEndWithWorkSpread(t *testing.T) {
 	t.Parallel()
 	for range 100 {
@@ -250,7 +250,7 @@ func TestHandoversEndWithWorkSpread(t *testing.T) {
 				h.join(id, []string{"x", "x", "y"}[rng.IntN(3)], []int{0, 0, 5}[rng.IntN(3)])
 			case rng.IntN(2) == 0:
 				h.crash(id)
-			default: // an operator's order
+			default: // an operator's order to step down
 				for lock, leader := range h.leader {
 					if n := h.up[id]; h.contends(n, lock) && h.up[leader] != nil && h.leads(h.up[leader], lock) {
 						h.orders[lock] = id
@@ -262,8 +262,7 @@ func TestHandoversEndWithWorkSpread(t *testing.T) {
 				h.step(t)
 			}
 		}
-		// Nobody comes or goes any more. Those who died are forgotten, locks that were free
-		// are led; what is left is to be spread.
+		// From here on no node comes or goes. Dead nodes are forgotten and free locks get a leader, and then the locks must be spread.
 		for range 10 {
 			h.step(t)
 		}
@@ -276,7 +275,7 @@ func TestHandoversEndWithWorkSpread(t *testing.T) {
 				t.Fatalf("seed %d: it does not end: %v", seed, h.history[len(h.history)-20:])
 			}
 		}
-		if n := h.moves - moves; n > needed+2 { // looks are not at the same moment
+		if n := h.moves - moves; n > needed+2 { // two more, because the nodes do not read at the same moment
 			t.Errorf("seed %d: %d handovers, %d were needed: %v", seed, n, needed, h.history)
 		}
 		for group, counts := range h.groups() {
@@ -287,7 +286,7 @@ func TestHandoversEndWithWorkSpread(t *testing.T) {
 	}
 }
 
-// highest reports that no live node of a higher priority shares a lock with the group.
+// highest reports whether no live node of a higher priority shares a lock with the group.
 func (h *hosts) highest(group string) bool {
 	var config string
 	var priority int
@@ -304,7 +303,7 @@ func (h *hosts) highest(group string) bool {
 	return true
 }
 
-// spread is the leads of each node, by name.
+// spread returns the number of locks that each node leads, by name.
 func (h *hosts) spread() map[string]int {
 	counts := map[string]int{}
 	for id := range h.up {
@@ -348,7 +347,7 @@ func TestAJoiningNodeIsHandedItsShareAndTheDeadAreNot(t *testing.T) {
 		t.Errorf("%d handovers, want 5: %v", h.moves, h.history)
 	}
 	h.crash("c")
-	h.steps(t, 40) // it is on the list for a minute yet
+	h.steps(t, 40) // it is listed for a minute after its death
 	for _, told := range h.history[5:] {
 		t.Errorf("after a crash: %s", told)
 	}
@@ -371,7 +370,7 @@ func TestALockUnderWhichRunsGoOnIsNotHandedOver(t *testing.T) {
 	}
 }
 
-// Whoever leads most may have runs that do not end. Then the next one gives.
+// The node with the most locks may have runs that do not end. Then the next node must hand over a lock.
 func TestABusyLeaderDoesNotKeepOthersFromHandingOver(t *testing.T) {
 	h := newHosts(1, map[string][]string{"x": locksNamed("x", 8)})
 	a := h.join("a", "x", 0)
@@ -383,7 +382,7 @@ func TestABusyLeaderDoesNotKeepOthersFromHandingOver(t *testing.T) {
 	}
 	h.step(t)
 	for _, n := range h.up {
-		h.tell(n) // those that have just lost a lock
+		h.tell(n) // the nodes that have just lost a lock
 	}
 	h.join("c", "x", 0)
 	h.steps(t, int(nextMover/simLook)-2)
@@ -392,8 +391,8 @@ func TestABusyLeaderDoesNotKeepOthersFromHandingOver(t *testing.T) {
 	wantSpread(t, h, map[string]int{"a": 4, "b": 2, "c": 2})
 }
 
-// While a node of a higher priority is there nothing is handed over. When it goes that is so for all others at
-// once, and they must not all hand over in the same moment.
+// While a node of a higher priority exists, no lock is handed over. When that node goes, this ends for all other nodes at once, and they
+// must not all hand over at the same moment.
 func TestOneNodeAtATimeHandsOverWhenAHigherOneIsGone(t *testing.T) {
 	h := newHosts(1, map[string][]string{"x": locksNamed("x", 6)})
 	for _, id := range []string{"a", "b", "c"} {
@@ -424,14 +423,13 @@ func TestOfUnequalNodesNothingIsSpread(t *testing.T) {
 	h := newHosts(1, map[string][]string{"x": locksNamed("x", 4), "y": locksNamed("x", 4)})
 	h.join("a", "x", 1)
 	h.steps(t, 5)
-	h.join("b", "x", 0) // of a lower priority
-	h.join("c", "y", 1) // of another configuration
+	h.join("b", "x", 0) // has a lower priority
+	h.join("c", "y", 1) // has another configuration
 	h.steps(t, 50)
 	wantSpread(t, h, map[string]int{"a": 4, "b": 0, "c": 0})
 }
 
-// A successor that does not take what it is handed is not handed anything before it has
-// told of itself.
+// A successor that does not take a lock that is handed to it gets no further lock before it registers again.
 func TestASuccessorThatIsDeadIsTriedOnce(t *testing.T) {
 	h := newHosts(1, map[string][]string{"x": locksNamed("x", 4)})
 	h.join("a", "x", 0)

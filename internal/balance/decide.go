@@ -8,39 +8,40 @@ import (
 	"time"
 )
 
-// Of handovers:
+// These limits apply to handovers.
 const (
-	// peerSettles is how long a node must have been live before it gets a lock.
+	// peerSettles is the time that a node must have been live before it gets a lock.
 	peerSettles = 3 * time.Second
-	// nextMover is the time without any change after which the node with the second most locks hands one over, although another has more:
-	// that one may have runs that do not end.
+	// nextMover is a time without any change. After that time the node with the second most locks hands a lock over, because the node with
+	// the most locks may have runs that do not end.
 	nextMover = time.Minute
-	// forgetLost is when a node's lost lease is forgotten: nodes that have died are listed for a shorter time.
+	// forgetLost is the time after which a node's lost lease is forgotten. Nodes that have died are listed for a shorter time.
 	forgetLost = 2 * time.Minute
-	// mostAtOnce is how many locks a node hands over at once, if it leads far more than others: each costs a round trip or two.
+	// mostAtOnce limits the number of locks that a node hands over at once if it leads far more than others. Each handover costs one or two
+	// round trips.
 	mostAtOnce = 16
 )
 
-// handover is a lock to hand over.
+// handover says which lock is handed over, to which node, and why.
 type handover struct {
 	lock, to, reason string
 }
 
-// memory is the knowledge that lasts from reading to reading.
+// memory holds the facts that a Balancer remembers from one reading of the elections to the next.
 type memory struct {
-	since    map[string]time.Time // of peers: since when they have been live
-	lost     map[string]time.Time // of nodes: until when, by Redis' clock, they led a lock that they have lost
-	states   map[string]lockState // of locks, at the last reading
-	at       time.Time            // of the last reading, by Redis' clock
+	since    map[string]time.Time // since when each peer has been live
+	lost     map[string]time.Time // until when, by Redis' clock, each node led a lock that it has lost
+	states   map[string]lockState // states of the locks at the last reading
+	at       time.Time            // time of the last reading, by Redis' clock
 	changed  time.Time            // when a state last changed
-	handing  []*handover          // under way
-	giveUpAt time.Time            // on them
+	handing  []*handover          // handovers that are under way
+	giveUpAt time.Time            // when these handovers count as failed
 	rests    time.Time            // before this time no lock is handed over
-	later    map[string]time.Time // before this time other locks go first
+	later    map[string]time.Time // for each lock, the time before which other locks go first
 }
 
-// lockState is the state that a lock's handover depends on. If it changes for all nodes at once, as when the last node of a higher
-// priority goes, they must not all hand over in the same moment.
+// lockState is the part of a lock's state on which a handover depends. The state may change for all nodes at the same moment, for example
+// when the last node of a higher priority goes. The nodes must not all hand over a lock at that moment.
 type lockState struct {
 	leader            string
 	barred, outranked bool
@@ -52,20 +53,21 @@ func newMemory() memory {
 	}
 }
 
-// suspected reports that a node has not registered since a lease of its ran out, or since it did not take a lock that was handed to it:
-// others list it as live for a minute longer.
+// suspected reports whether a node has not registered since one of its leases ran out, or since it did not take a lock that was handed to
+// it. Such a node may be dead, although it is listed as live for another minute.
 func (w *memory) suspected(id string, seen time.Time) bool {
 	lost, ok := w.lost[id]
 	return ok && !seen.After(lost)
 }
 
-// learn notes the state at a reading.
+// learn records the state that a reading of the elections has shown.
 func (w *memory) learn(now time.Time, s *snapshot) {
 	stands := map[string]lockState{}
 	for _, c := range s.candidacies {
 		stands[c.lock] = lockState{c.leader, c.barred, c.outranked(s.self)}
 		if before := w.states[c.lock].leader; before != "" && before != c.leader && before != s.self {
-			// It may have died, at the latest now: its lease has ended. Or it has stepped down, and registers as a standby at once.
+			// The former leader may have died, and then its lease has ended by now. Or it has stepped down, and then it registers as a
+			// standby at once.
 			w.lost[before] = w.at
 		}
 	}
@@ -85,7 +87,7 @@ func (w *memory) learn(now time.Time, s *snapshot) {
 	maps.DeleteFunc(w.lost, func(_ string, at time.Time) bool { return s.now.Sub(at) > forgetLost })
 }
 
-// follow finds out how a handover ended.
+// follow finds out how each handover has ended.
 func (w *memory) follow(now time.Time, s *snapshot) {
 	w.handing = slices.DeleteFunc(w.handing, func(m *handover) bool {
 		leader := w.states[m.lock].leader
@@ -97,21 +99,21 @@ func (w *memory) follow(now time.Time, s *snapshot) {
 	})
 }
 
-// noteHandover begins one: until those under way are over no other lock is handed over.
+// noteHandover records that a handover has begun. The next decision is made only when all handovers have ended.
 func (w *memory) noteHandover(now time.Time, m *handover, lease time.Duration) {
 	w.handing, w.giveUpAt = append(w.handing, m), now.Add(2*lease)
 }
 
-// failedHandover ends the last one, whose order has failed.
+// failedHandover ends the latest handover, whose order has failed.
 func (w *memory) failedHandover(now time.Time, lease time.Duration) {
 	w.handing, w.rests = w.handing[:len(w.handing)-1], now.Add(lease)
 }
 
-// postpone lets other locks go first: this one cannot be handed over now.
+// postpone lets other locks go first, because this lock cannot be handed over now.
 func (w *memory) postpone(now time.Time, lock string) { w.later[lock] = now.Add(nextMover) }
 
-// decide chooses locks to hand over: one, or several if others lead far less. If all nodes see the same state, only one hands over at a
-// time, and every handover brings two nodes nearer that were two or more apart: so it comes to an end.
+// decide chooses locks to hand over: one lock, or several locks if other nodes lead far fewer locks. If all nodes see the same state, only
+// one of them hands over at a time. Every handover reduces a difference of two or more between two nodes, so the handovers come to an end.
 func (w *memory) decide(now time.Time, s *snapshot) (handovers []*handover) {
 	ours, ok := s.peers[s.self]
 	if !ok || len(w.handing) > 0 || now.Before(w.rests) || s.unsettled() {
@@ -135,7 +137,7 @@ func (w *memory) decide(now time.Time, s *snapshot) (handovers []*handover) {
 	return handovers
 }
 
-// next chooses one, or nil.
+// next chooses a handover. It returns nil if no lock should be handed over.
 func (w *memory) next(now time.Time, s *snapshot) *handover {
 	ours := s.peers[s.self]
 	turn := time.Duration(s.rank()) * nextMover
@@ -159,7 +161,8 @@ func (w *memory) next(now time.Time, s *snapshot) *handover {
 	return nil
 }
 
-// rank is how many peers hand over before this one: those that lead more, or as many and have the smaller name.
+// rank returns how many peers hand over before this node: the peers that lead more locks, or that lead as many locks and have a smaller
+// name.
 func (s *snapshot) rank() int {
 	n := 0
 	for id, leads := range s.peers {

@@ -11,14 +11,14 @@ import (
 	"go.uber.org/zap"
 )
 
-// fakeCandidacy is a candidacy that a test makes up.
+// fakeCandidacy is a candidacy whose answers a test sets.
 type fakeCandidacy struct {
 	lock    string
-	gone    atomic.Bool // b leads it
+	gone    atomic.Bool // true if node b leads the lock
 	busy    bool
-	away    error // of the store
-	refuses error // of an order
-	barred  bool  // which only a look shows
+	away    error // error of the store
+	refuses error // error of an order
+	barred  bool  // only a reading shows it
 	looks   int
 	orders  []string
 }
@@ -48,7 +48,7 @@ func (c *fakeCandidacy) Read(context.Context) (Election, error) {
 func (c *fakeCandidacy) HandOver(_ context.Context, to, reason string) error {
 	c.orders = append(c.orders, reason)
 	if c.refuses == nil {
-		time.AfterFunc(5*time.Second, func() { c.gone.Store(to == "b") }) // its work took so long to end
+		time.AfterFunc(5*time.Second, func() { c.gone.Store(to == "b") }) // the node's work takes so long to end
 	}
 	return c.refuses
 }
@@ -94,7 +94,7 @@ func TestALockIsHandedOverAndItsEndAwaited(t *testing.T) {
 		if d := b.AcquireDelay("l"); d < shortestAcquireDelay {
 			t.Errorf("delay %v of one that leads more than its share", d)
 		}
-		time.Sleep(10 * time.Second) // for what is under way
+		time.Sleep(10 * time.Second) // until handovers under way have ended
 	})
 	synctest.Test(t, func(t *testing.T) {
 		busy, first, second, third := &fakeCandidacy{busy: true}, &fakeCandidacy{}, &fakeCandidacy{}, &fakeCandidacy{}
@@ -125,7 +125,7 @@ func TestNothingIsHandedOverByWhatCannotBeSeen(t *testing.T) {
 	})
 }
 
-// What is read does not grow with the locks.
+// The number of elections that a step reads must not grow with the number of locks.
 func TestALookReadsOneElectionHoweverManyThereAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		candidacies := make([]*fakeCandidacy, 100)
@@ -143,8 +143,8 @@ func TestALookReadsOneElectionHoweverManyThereAre(t *testing.T) {
 	})
 }
 
-// What a node has heard may be out of date: a lock that is not to be handed over now is left
-// for another one.
+// A node's own knowledge of an election may be out of date. If a lock cannot be handed over now, the node must hand over another lock
+// instead.
 func TestALockIsLookedAtBeforeItIsHandedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, ordered, third := &fakeCandidacy{busy: true}, &fakeCandidacy{barred: true}, &fakeCandidacy{}
@@ -155,7 +155,7 @@ func TestALockIsLookedAtBeforeItIsHandedOver(t *testing.T) {
 	})
 }
 
-// A node that has begun before the others may lead hundreds.
+// A node that started before the others may lead hundreds of locks.
 func TestManyLocksAreHandedOverSeveralAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		candidacies := make([]*fakeCandidacy, 100)

@@ -6,45 +6,46 @@ import (
 	"time"
 )
 
-// snapshot is the elections of a node at one moment.
+// snapshot is the state of a node's elections at one moment.
 type snapshot struct {
 	self        string
 	now         time.Time // by Redis' clock
 	lease       time.Duration
 	candidacies []candidacy
-	of          map[string]candidacy // the same by lock, after all were added
-	// reluctant: this node recently stepped down by an operator's order.
+	of          map[string]candidacy // the candidacies by lock; set by complete
+	// reluctant means that this node recently stepped down by an operator's order.
 	reluctant bool
-	// peers are the nodes that share this one's locks, itself included, with the number of the locks that each leads. A node counts only
-	// if it contends for the same locks under the same terms. The configuration must be the same: the leaders of another configuration's
-	// locks are not visible from here, and two nodes that count differently would hand a lock to and fro. The priority must be the same,
-	// since a node of a higher priority goes first.
+	// peers maps each node that shares this node's locks, and this node itself, to the number of locks that it leads. A node counts only if
+	// it contends for the same locks under the same conditions. The configuration must be the same, because this node cannot see the
+	// leaders of another configuration's locks, and two nodes that count differently would hand a lock back and forth. The priority must be
+	// the same, because a node of a higher priority goes first.
 	peers map[string]int
 }
 
-// candidacy is one of these elections, and this node's part in it.
+// candidacy describes one election, and this node's part in that election.
 type candidacy struct {
 	lock   string
 	leads  bool   // this node leads, by its own knowledge
 	idle   bool   // a handover would cut off no run
-	leader string // by Redis
+	leader string // the leader's id, by Redis
 	free   bool   // no client holds the lock
-	barred bool   // it cannot change hands now: paused, in quarantine, or an order is under way
+	barred bool   // the lock cannot change hands now: paused, in quarantine, or an order is under way
 	nodes  []Node
 }
 
-// add adds one election, at the time and with the lease that e shows.
+// add adds one election. The snapshot takes its time and its lease from the election e.
 func (s *snapshot) add(c candidacy, e Election) {
 	s.candidacies = append(s.candidacies, c)
 	s.now, s.lease = e.Now, max(s.lease, e.Lease)
 }
 
-// candidacyOf is an election as Redis has it, and this node's part in it.
+// candidacyOf returns the state of an election in Redis, with this node's part in it.
 func candidacyOf(lockKey string, leads, idle bool, e Election) candidacy {
 	return candidacy{lock: lockKey, leads: leads, idle: idle, leader: e.Leader, free: e.Free, barred: e.Barred, nodes: e.Nodes}
 }
 
-// complete finds the peers, after all elections were added. Nodes suspected to be dead do not count.
+// complete finds the peers, which are the nodes that share this node's locks, after all elections were added. It skips reluctant nodes, and
+// nodes that are suspected to be dead.
 func (s *snapshot) complete(suspected func(id string, seen time.Time) bool) {
 	s.of = make(map[string]candidacy, len(s.candidacies))
 	for _, c := range s.candidacies {
@@ -57,7 +58,7 @@ func (s *snapshot) complete(suspected func(id string, seen time.Time) bool) {
 	for _, c := range s.candidacies {
 		me, ok := c.find(s.self)
 		if !ok {
-			return // not even this node is listed yet
+			return // even this node is not listed yet
 		}
 		for _, n := range c.nodes {
 			if n.Priority == me.Priority && n.Config == me.Config {
@@ -77,7 +78,7 @@ func (s *snapshot) complete(suspected func(id string, seen time.Time) bool) {
 	}
 }
 
-// saysReluctant reports whether a node does in any of the elections.
+// saysReluctant reports whether a node is reluctant in any of the elections. A reluctant node takes no lock to spread the work.
 func (s *snapshot) saysReluctant(id string) bool {
 	return slices.ContainsFunc(s.candidacies, func(c candidacy) bool {
 		n, _ := c.find(id)
@@ -85,7 +86,7 @@ func (s *snapshot) saysReluctant(id string) bool {
 	})
 }
 
-// seen is when each node last registered in any of the elections.
+// seen returns when each node last registered in any of the elections.
 func (s *snapshot) seen() map[string]time.Time {
 	latest := map[string]time.Time{}
 	for _, c := range s.candidacies {
@@ -98,7 +99,7 @@ func (s *snapshot) seen() map[string]time.Time {
 	return latest
 }
 
-// unsettled reports that a lock is about to change hands, or has just done so.
+// unsettled reports whether a lock is about to change hands, or has just changed hands.
 func (s *snapshot) unsettled() bool {
 	return slices.ContainsFunc(s.candidacies, func(c candidacy) bool {
 		return c.free && !c.barred || c.leads != (c.leader == s.self)
@@ -113,27 +114,27 @@ func (c candidacy) find(id string) (Node, bool) {
 	return c.nodes[i], true
 }
 
-// Delays before a free lock:
+// These are the delays before a node asks for a free lock.
 const (
-	// shortestAcquireDelay is enough for nodes that lead less to ask: a hint, and a round trip.
+	// shortestAcquireDelay is long enough for nodes that lead fewer locks to ask first: they need a hint and a round trip.
 	shortestAcquireDelay = 150 * time.Millisecond
-	acquireDelayStep     = 50 * time.Millisecond // for each lock beyond the share
+	acquireDelayStep     = 50 * time.Millisecond // for each lock more than the share
 	longestAcquireDelay  = 400 * time.Millisecond
 )
 
-// role is this node's part in one election: whether it leads.
+// role says whether this node leads one election.
 type role struct {
 	lock string
 	ours bool
 }
 
-// acquireDelayFor is how long a node leaves a free lock to others: not at all while it leads fewer than its share, and hardly if no node
-// leads fewer. s is the state at the last reading, nil before the first one.
+// acquireDelayFor returns how long a node leaves a free lock to others. The delay is 0 while the node leads fewer locks than its share, and
+// very short if no other node leads fewer. s is the state at the last reading, or nil before the first reading.
 //
-// If many locks are free at once, as at the start or after a quarantine, no node leads any, and the first to ask would win them all. So
-// each node asks for them one after the other, and each in an order of its own.
+// Many locks may be free at the same moment, for example at the start or after a quarantine. Then no node leads a lock, and the first node
+// that asks would win all locks. So each node asks for the locks one after the other, in an order that differs from node to node.
 //
-// Every attempt at every lock calls this: its time may grow in proportion to the locks, no more.
+// Every attempt at every lock calls acquireDelayFor, so its running time must not grow faster than the number of locks.
 func acquireDelayFor(self, lockKey string, roles []role, s *snapshot) time.Duration {
 	if s == nil {
 		return inTurn(self, lockKey, roles, s, longestAcquireDelay)
@@ -143,7 +144,7 @@ func acquireDelayFor(self, lockKey string, roles []role, s *snapshot) time.Durat
 	}
 	if s.reluctant {
 		if !s.rivals(lockKey, len(roles)+1) {
-			return 0 // the last other node has died: there is no node to leave it to
+			return 0 // the last other node has died, so no node could take the lock
 		}
 		return longestAcquireDelay
 	}
@@ -157,7 +158,7 @@ func acquireDelayFor(self, lockKey string, roles []role, s *snapshot) time.Durat
 	if ours < share {
 		return inTurn(self, lockKey, roles, s, shortestAcquireDelay)
 	}
-	// Two nodes that lead as many must not ask at the same moments for all of several locks.
+	// Two nodes that lead the same number of locks must not ask for several locks at the same moments.
 	chance := time.Duration(taste(self, lockKey)%uint32(acquireDelayStep/time.Millisecond)) * time.Millisecond
 	if !s.rivals(lockKey, ours) {
 		return chance
@@ -165,7 +166,8 @@ func acquireDelayFor(self, lockKey string, roles []role, s *snapshot) time.Durat
 	return min(shortestAcquireDelay+time.Duration(ours-share)*acquireDelayStep+chance, longestAcquireDelay)
 }
 
-// inTurn is how long a node waits so that it asks first for the free locks that come first in its order: a step for each, most at most.
+// inTurn returns how long a node waits before it asks for a free lock. The node waits one step for each free lock that is earlier in the
+// node's own order, but not longer than the argument most.
 func inTurn(self, lockKey string, roles []role, s *snapshot, most time.Duration) time.Duration {
 	if s != nil && !s.of[lockKey].free {
 		return 0
@@ -182,8 +184,8 @@ func inTurn(self, lockKey string, roles []role, s *snapshot, most time.Duration)
 	return min(wait, most)
 }
 
-// rivals reports whether a peer has a better claim to the lock than a node that leads that many: it leads fewer. The node that has lost
-// the lock does not count, since it most likely died.
+// rivals reports whether a peer leads fewer locks than the argument ours, so that the peer has a better claim to the lock. The node that
+// has lost the lock does not count, because it has most likely died.
 func (s *snapshot) rivals(lockKey string, ours int) bool {
 	last := s.of[lockKey].leader
 	for id, leads := range s.peers {
@@ -194,15 +196,16 @@ func (s *snapshot) rivals(lockKey string, ours int) bool {
 	return false
 }
 
-// outranked reports that a live node of a higher priority contends for the lock: it goes first, and nothing is spread.
+// outranked reports whether a live node of a higher priority contends for the lock. Such a node goes first, so the lock is not used for
+// spreading.
 func (c candidacy) outranked(self string) bool {
 	me, _ := c.find(self)
 	return slices.ContainsFunc(c.nodes, func(n Node) bool { return n.Priority > me.Priority && !n.CoolingDown })
 }
 
-// taste puts locks in an order that differs from node to node.
+// taste returns a number for a lock. If the locks are sorted by this number, their order differs from node to node.
 func taste(nodeID, lockKey string) uint32 {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(nodeID + "\x00" + lockKey)) // it never fails
+	_, _ = h.Write([]byte(nodeID + "\x00" + lockKey)) // Write of a hash never returns an error
 	return h.Sum32()
 }

@@ -1,4 +1,4 @@
-// Package certificate serves page and API with a TLS certificate, and reloads it when its files change.
+// Package certificate loads the TLS certificate of the status page and the API, and reloads the certificate when its files change.
 package certificate
 
 import (
@@ -14,8 +14,8 @@ import (
 	"baton/internal/config"
 )
 
-// Certificate reloads itself when its files have changed. While they cannot be read, or key
-// and certificate do not match, the last good pair stays in use.
+// Certificate is a certificate that is reloaded when its files have changed. If the files cannot be read, or if key and certificate do not
+// match, the last valid pair stays in use.
 type Certificate struct {
 	files config.ServerTLS
 	log   *zap.Logger
@@ -24,7 +24,7 @@ type Certificate struct {
 	pair   *tls.Certificate
 	stamps [2]fileStamp
 	looked time.Time
-	warned string // the last warning in the log about its validity
+	warned string // the last logged warning about the certificate's validity
 }
 
 // fileStamp shows whether a file has changed.
@@ -33,7 +33,7 @@ type fileStamp struct {
 	size int64
 }
 
-// Open reads the certificate that the configuration names, and returns nil if it names none.
+// Open reads the certificate that the configuration names. It returns nil if the configuration names no certificate.
 func Open(h config.HTTP) (*Certificate, error) {
 	if h.TLS == nil || h.Listen == config.Off {
 		return nil, nil
@@ -49,7 +49,7 @@ func (c *Certificate) Serve(log *zap.Logger) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}
 }
 
-// lookAgain is the shortest time between two checks of the files.
+// lookAgain is the minimum time between two checks of the files.
 const lookAgain = time.Second
 
 func (c *Certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -58,9 +58,9 @@ func (c *Certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if time.Since(c.looked) > lookAgain {
 		c.looked = time.Now()
 		if now := c.look(); now != c.stamps {
-			c.stamps = now // log each change once, even if the files cannot be loaded
+			c.stamps = now // so that each change is logged only once, even if the files cannot be loaded
 			if err := c.load(); err != nil {
-				c.log.Error("the certificate was not read anew: the old one is used", zap.Error(err))
+				c.log.Error("cannot reload the certificate: the old one stays in use", zap.Error(err))
 			} else {
 				c.log.Info("the certificate was read anew", zap.Time("until", c.pair.Leaf.NotAfter))
 			}
@@ -88,14 +88,14 @@ func (c *Certificate) load() error {
 		return fmt.Errorf("http.tls: %w", err)
 	case err != nil:
 		return fmt.Errorf("http.tls: cert_file %s and key_file %s cannot be used together: %w: "+
-			"want a certificate and its own private key, both PEM", c.files.CertFile, c.files.KeyFile, err)
+			"give a certificate and its own private key as PEM files", c.files.CertFile, c.files.KeyFile, err)
 	}
 	c.pair, c.stamps, c.looked = &pair, stamps, time.Now()
 	return nil
 }
 
-// Ends says why clients refuse the certificate, or will refuse it soon; "" if they accept it.
-// Soon is the last tenth of its validity, at most 14 days: a renewal should be done by then.
+// Ends returns a text that says why clients refuse the certificate, or will refuse it soon. It returns "" if clients accept the
+// certificate. Soon means the last tenth of the certificate's validity, but at most 14 days, because a renewal should be done by then.
 func (c *Certificate) Ends(now time.Time) (what string, refused bool) {
 	const soon, tenth, day = 14 * 24 * time.Hour, 10, "2006-01-02 15:04 UTC"
 	leaf := c.pair.Leaf
@@ -111,11 +111,12 @@ func (c *Certificate) Ends(now time.Time) (what string, refused bool) {
 	return "", false
 }
 
-// warn logs once that the certificate is not valid, or expires soon.
+// warn logs a warning if the certificate is not valid or expires soon. It logs each warning only once.
 func (c *Certificate) warn() {
 	what, _ := c.Ends(time.Now())
 	if what != "" && what != c.warned {
-		c.log.Warn(what+". Renew it in its files: they are read again, without a restart", zap.String("setting", "http.tls"))
+		c.log.Warn(what+". Replace the certificate files with renewed ones: baton reads them without a restart",
+			zap.String("setting", "http.tls"))
 	}
 	c.warned = what
 }

@@ -21,7 +21,7 @@ func TestOfACertificateThatEndsTheLogTellsOnceSoonAndOnceAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		files := config.ServerTLS{CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key")}
-		testsupport.Certify(t, files.CertFile, files.KeyFile, 1) // for two hours, of which one has passed
+		testsupport.Certify(t, files.CertFile, files.KeyFile, 1) // valid for two hours, and one hour has passed
 		core, logs := zapobserver.New(zapcore.WarnLevel)
 		c := &Certificate{files: files, log: zap.New(core)}
 		if err := c.load(); err != nil {

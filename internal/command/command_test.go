@@ -23,14 +23,13 @@ import (
 	"baton/internal/testsupport/child"
 )
 
-// soon is generous: two cores may run everything at once.
+// soon is a generous limit, because two cores may run all tests at the same time.
 const soon = time.Minute
 
-// The test's binary is also the warden, and a process that runs a command and may
-// be stopped or killed.
+// TestMain also makes the test's binary the warden, and a process that runs a command and may be stopped or killed.
 func TestMain(m *testing.M) {
 	child.InheritNoIgnoredSignals()
-	// A process under the race detector would live on for a second after its end.
+	// Under the race detector a process would otherwise live for a second after its end.
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
 		panic(err)
 	}
@@ -52,12 +51,12 @@ func TestMain(m *testing.M) {
 
 func warden() []string { return []string{"/proc/self/exe", "warden"} }
 
-// sh is a shell's command line, run with a short grace.
+// sh returns the command line of a shell, with a short grace.
 func sh(script string) command.Spec {
 	return command.Spec{Path: "/bin/sh", Argv: []string{"sh", "-c", script}, Warden: warden(), Grace: 200 * time.Millisecond}
 }
 
-// run runs to the end, within a bound.
+// run runs a command to its end, within a time limit.
 func run(t *testing.T, ctx context.Context, s command.Spec) command.Result {
 	t.Helper()
 	type end struct {
@@ -81,7 +80,7 @@ func run(t *testing.T, ctx context.Context, s command.Spec) command.Result {
 	}
 }
 
-// witness is a pipe that ends when every holder of its other side is dead.
+// witness is a pipe that ends when every process that holds its other end is dead.
 type witness struct {
 	r, w  *os.File
 	lines chan string
@@ -123,7 +122,7 @@ func (o *witness) hears(t *testing.T) string {
 	}
 }
 
-// allDead waits until all holders are dead; our own end must be closed.
+// allDead waits until all holders are dead. The test's own end must be closed.
 func (o *witness) allDead(t *testing.T, within time.Duration) time.Time {
 	t.Helper()
 	_ = o.w.Close()
@@ -154,7 +153,7 @@ func TestTheCommandIsItself(t *testing.T) {
 		{"its input", sh("cat"), 0, "hello"},
 		{"its environment", sh(`echo "$MARK"`), 0, "mark\n"},
 		{"its directory", sh("pwd -P"), 0, dir + "\n"},
-		{"no other descriptors", sh("ls /proc/self/fd | wc -l"), 0, "4\n"}, // the three, and the folder
+		{"no other descriptors", sh("ls /proc/self/fd | wc -l"), 0, "4\n"}, // the three streams, and the directory itself
 		{"a script without a shell's name", command.Spec{Path: script, Argv: []string{"noshebang", "7"}, Warden: warden(), Grace: time.Second}, 7, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -192,23 +191,23 @@ func TestACommandThatCannotBeRunIsToldApart(t *testing.T) {
 	if path, err := command.Find("sh"); err != nil || path != "/bin/sh" {
 		t.Errorf("find sh without a PATH: %q, %v", path, err)
 	}
-	// What Find cannot see is told by the kernel.
+	// Find cannot see these errors, so the kernel reports them.
 	script := filepath.Join(dir, "script")
 	if err := os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := command.Run(t.Context(), command.Spec{Path: script, Argv: []string{"script"}, Warden: warden(), Grace: time.Second}); !errors.Is(err, command.ErrNoExec) ||
-		!strings.Contains(err.Error(), "/no/such/interpreter is not there") {
+		!strings.Contains(err.Error(), "/no/such/interpreter does not exist") {
 		t.Errorf("run a script without its interpreter: %v", err)
 	}
 	if err := os.WriteFile(script, []byte("#!/bin/sh\r\necho ran\r\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := command.Run(t.Context(), command.Spec{Path: script, Argv: []string{"script"}, Warden: warden(), Grace: time.Second}); !errors.Is(err, command.ErrNoExec) ||
-		!strings.Contains(err.Error(), "CR LF") || strings.Contains(err.Error(), "is not there") {
+		!strings.Contains(err.Error(), "CR LF") || strings.Contains(err.Error(), "does not exist") {
 		t.Errorf("run a script of Windows: %v", err)
 	}
-	// A program of another machine, whose name ends in a line that a shell would run.
+	// This is a program of another machine, whose file ends in a line that a shell would run.
 	foreign := filepath.Join(dir, "foreign")
 	if err := os.WriteFile(foreign, []byte("\x7fELF\x02\x01\x01\x00\x00\necho ran\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -220,8 +219,8 @@ func TestACommandThatCannotBeRunIsToldApart(t *testing.T) {
 	}
 }
 
-// family leaves a grandchild in the group, one in a session of its own, and an
-// orphan; all of them deaf to everything that can be ignored.
+// family starts a grandchild in the group, a grandchild in its own session, and an orphan. All of them ignore every signal that can be
+// ignored.
 const family = `trap '' TERM HUP INT
 sleep 1000 &
 setsid sh -c 'trap "" TERM; sleep 1000; sleep 1000' &
@@ -291,7 +290,7 @@ func TestSignalsArePassedOn(t *testing.T) {
 	signals := make(chan os.Signal, 8)
 	s := sh(`for s in HUP INT QUIT USR1 USR2; do trap "echo $s" $s; done; trap 'echo TERM; exit 9' TERM; echo ready; while :; do sleep 0.01; done`)
 	s.Stdout, s.Signals = o.w, signals
-	ctx, cancel := context.WithTimeout(t.Context(), 2*soon) // ends a command that does not hear
+	ctx, cancel := context.WithTimeout(t.Context(), 2*soon) // ends a command that ignores its signals
 	defer cancel()
 	ended := make(chan command.Result, 1)
 	go func() {
@@ -320,7 +319,7 @@ func TestSignalsArePassedOn(t *testing.T) {
 }
 
 func TestTheDeadlineIsKeptAndMayMove(t *testing.T) {
-	// A busy machine may be late by more than the times at first: what is wrong is so at any scale.
+	// A busy machine may be late by more than the first times. A real error occurs at every scale.
 	for ms := time.Millisecond; ; ms *= 2 {
 		r, took, alive := movedDeadline(t, ms)
 		if r.Stopped && took >= 1000*ms && alive <= 1200*ms {
@@ -332,8 +331,8 @@ func TestTheDeadlineIsKeptAndMayMove(t *testing.T) {
 	}
 }
 
-// movedDeadline runs a family with a deadline at 700 ms, which moves to 1,200 ms at 400; alive is
-// when one of them was last seen.
+// movedDeadline runs a family with a deadline at 700 ms, which is moved to 1,200 ms after 400 ms. alive is the time when a process of
+// the family was last seen.
 func movedDeadline(t *testing.T, ms time.Duration) (r command.Result, took, alive time.Duration) {
 	t.Helper()
 	began := time.Now()
@@ -358,14 +357,14 @@ func movedDeadline(t *testing.T, ms time.Duration) (r command.Result, took, aliv
 	r, err := command.Run(t.Context(), s)
 	took = time.Since(began)
 	watch.Wait()
-	if err != nil && !errors.Is(err, command.ErrTooLate) { // at another scale it is not
+	if err != nil && !errors.Is(err, command.ErrTooLate) { // the command may begin in time at another scale
 		t.Fatal(err)
 	}
 	return r, took, alive
 }
 
-// runner runs a script until told otherwise, with a deadline that it moves while it
-// is alive: life from now. It tells how the command ended.
+// runner runs a script until it gets an order to stop. While it is alive, it moves the deadline to life from now. It reports how the
+// command ended.
 func runner(grace, life, script string) int {
 	g, err := time.ParseDuration(grace)
 	if err != nil {
@@ -388,17 +387,17 @@ type runnerProcess struct {
 	cmd  *exec.Cmd
 	log  bytes.Buffer
 	out  *witness
-	life time.Duration // what the runner allows its command
+	life time.Duration // the time that the runner gives its command
 }
 
-// startRunner starts the process, and waits until its command runs.
+// startRunner starts the process, and waits until the command of the process runs.
 func startRunner(t *testing.T) *runnerProcess {
 	t.Helper()
 	return startRunnerFor(t, time.Second)
 }
 
-// startRunnerFor is startRunner with another lifetime: a longer one where the machine is so busy
-// that the command does not come to say anything in it.
+// startRunnerFor is startRunner with another lifetime. A longer lifetime is needed if the machine is so busy that the command prints
+// nothing before its deadline.
 func startRunnerFor(t *testing.T, life time.Duration) *runnerProcess {
 	t.Helper()
 	p := startScript(t, life, family+"wait; sleep 1000; sleep 1000")
@@ -408,7 +407,7 @@ func startRunnerFor(t *testing.T, life time.Duration) *runnerProcess {
 	return p
 }
 
-// startScript starts a process that runs a script, and waits until that says something.
+// startScript starts a process that runs a script, and waits until the script prints something.
 func startScript(t *testing.T, life time.Duration, script string) *runnerProcess {
 	t.Helper()
 	for ; ; life *= 2 {
@@ -440,14 +439,14 @@ func newRunner(t *testing.T, life time.Duration, script string) *runnerProcess {
 
 func (p *runnerProcess) end(t *testing.T) {
 	t.Helper()
-	_ = p.cmd.Process.Kill() // it has ended already, if all is well
+	_ = p.cmd.Process.Kill() // usually it has already ended
 	_ = p.cmd.Wait()
 	for _, pid := range marked(t) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
 
-// guard and warden are the processes between this one and its command.
+// guard and warden return the processes between this process and its command.
 func (p *runnerProcess) guard(t *testing.T) int { t.Helper(); return childOf(t, p.cmd.Process.Pid) }
 
 func (p *runnerProcess) warden(t *testing.T) int { t.Helper(); return childOf(t, p.guard(t)) }
@@ -460,12 +459,10 @@ func (p *runnerProcess) signal(t *testing.T, pid int, s syscall.Signal) time.Tim
 	return time.Now()
 }
 
-// marker is in the environment of all that a test starts, and of nothing that is left of
-// another run of it.
+// marker is in the environment of all processes that a test starts, but not of processes that another run of the test has left.
 func marker(t *testing.T) string { return fmt.Sprintf("COMMAND_TEST=%s %d", t.Name(), os.Getpid()) }
 
-// marked lists the living processes that a test's command is or has started,
-// wherever they are now, by their environment.
+// marked returns the living processes of a test's command, and of all its descendants, by their environment.
 func marked(t *testing.T) []int {
 	t.Helper()
 	names, err := filepath.Glob("/proc/[0-9]*/environ")
@@ -475,7 +472,7 @@ func marked(t *testing.T) []int {
 	var pids []int
 	for _, name := range names {
 		dir := filepath.Dir(name)
-		text, _ := os.ReadFile(name) // empty for the dead
+		text, _ := os.ReadFile(name) // empty for a dead process
 		command, _ := os.ReadFile(filepath.Join(dir, "comm"))
 		if strings.Contains("\x00"+string(text), "\x00"+marker(t)+"\x00") && (string(command) == "sh\n" || string(command) == "sleep\n") {
 			pid, _ := strconv.Atoi(filepath.Base(dir))
@@ -485,7 +482,7 @@ func marked(t *testing.T) []int {
 	return pids
 }
 
-// deadBy waits until the family is dead.
+// deadBy waits until the family is dead, at most until the deadline.
 func (p *runnerProcess) deadBy(t *testing.T, deadline time.Time) {
 	t.Helper()
 	for len(marked(t)) > 0 {
@@ -496,7 +493,7 @@ func (p *runnerProcess) deadBy(t *testing.T, deadline time.Time) {
 	}
 }
 
-// childOf finds the one child of a process.
+// childOf returns the only child of a process.
 func childOf(t *testing.T, parent int) int {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -515,7 +512,7 @@ func childOf(t *testing.T, parent int) int {
 	return 0
 }
 
-// busy is what a busy machine may take longer.
+// busy is the additional time that a busy machine may take.
 const busy = time.Second
 
 func TestACommandDiesWithWhoeverRanIt(t *testing.T) {
@@ -529,7 +526,7 @@ func TestACommandIsDeadInTimeAlthoughWhoeverRanItIsStopped(t *testing.T) {
 	stopped := p.signal(t, p.cmd.Process.Pid, syscall.SIGSTOP)
 	p.deadBy(t, stopped.Add(p.life+busy))
 	p.signal(t, p.cmd.Process.Pid, syscall.SIGCONT)
-	_ = p.cmd.Wait() // the log says how
+	_ = p.cmd.Wait() // the log says how it ended
 	if !strings.Contains(p.log.String(), `"Stopped":true`) {
 		t.Errorf("the process that woke says: %s", &p.log)
 	}
@@ -544,35 +541,46 @@ func TestACommandIsDeadInTimeAlthoughItsWardenIsStoppedToo(t *testing.T) {
 	p.deadBy(t, stopped.Add(p.life+busy))
 }
 
-// What has left its group is not found any more when guard and warden are killed at once.
+// A process that has left its group cannot be found any more when guard and warden are killed at the same time.
 func TestOutputThatIsKeptOpenHoldsNobodyUpWhenTheWardenIsKilled(t *testing.T) {
-	spec := sh(`setsid sleep 16 & read -r _ _ _ guard _ < /proc/$PPID/stat; kill -9 $guard $PPID; sleep 16`)
+	left := filepath.Join(t.TempDir(), "left") // exists after the process has left the group
+	spec := sh(`setsid sh -c ': >` + left + `; exec sleep 3600' & while [ ! -e ` + left + ` ]; do sleep 0.01; done
+		read -r _ _ _ guard _ < /proc/$PPID/stat; kill -9 $guard $PPID; sleep 3600`)
 	var out strings.Builder
-	spec.Stdout = &out
-	began := time.Now()
-	if _, err := command.Run(t.Context(), spec); err == nil {
+	spec.Stdout, spec.Env = &out, append(os.Environ(), marker(t))
+	ended := make(chan error, 1)
+	go func() {
+		_, err := command.Run(t.Context(), spec)
+		ended <- err
+	}()
+	defer func() {
+		for _, pid := range marked(t) {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // the process may have ended
+		}
+	}()
+	if err := testsupport.Receive(t, "the end of a command whose output is kept open", ended); err == nil {
 		t.Error("nobody noticed that the warden was killed")
 	}
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("it took %v to notice", took)
+	if len(marked(t)) == 0 {
+		t.Error("nothing keeps the output open: nothing to test")
 	}
 }
 
-// Its group is all that can be found without a guard.
+// Without a guard only the process group can be found.
 func TestACommandDiesWithItsWarden(t *testing.T) {
 	p := startRunnerFor(t, time.Hour)
-	const all, group = 6, 2 // of its family
+	const all, group = 6, 2 // processes of the family
 	testsupport.Await(t, "the whole family of the command", func() bool { return len(marked(t)) == all })
 	guard, warden := p.guard(t), p.warden(t)
 	p.signal(t, guard, syscall.SIGKILL)
 	p.signal(t, warden, syscall.SIGKILL)
-	_ = p.cmd.Wait() // the log says how
-	if !strings.Contains(p.log.String(), "its warden was killed") {
+	_ = p.cmd.Wait() // the log says how it ended
+	if !strings.Contains(p.log.String(), "the warden process was killed") {
 		t.Errorf("the process says: %s", &p.log)
 	}
 	left := len(marked(t))
 	for deadline := time.Now().Add(busy); left > all-group && time.Now().Before(deadline); left = len(marked(t)) {
-		time.Sleep(5 * time.Millisecond) // killed, and not dead yet
+		time.Sleep(5 * time.Millisecond) // the processes are killed, but not dead yet
 	}
 	if left > all-group {
 		t.Errorf("%d of %d are left: the group was not killed", left, all)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// kinds are the ways in which a command has something running.
+// kinds are the ways in which a command has running processes.
 var kinds = map[string]string{
 	"a child":                 `sh -c 'echo ready; sleep 1000; :'; :`,
 	"a child beside it":       `sh -c 'echo ready; sleep 1000; :' & wait`,
@@ -21,9 +21,8 @@ var kinds = map[string]string{
 	"a child deaf to SIGTERM": `trap '' TERM HUP INT; sh -c 'echo ready; sleep 1000; sleep 1000' & wait; sleep 1000; sleep 1000`,
 }
 
-// Of baton, guard and warden any two may be killed, or one: whoever is left ends all that
-// the command has started, however far that has gone away. Only guard and warden must not
-// both be killed.
+// One or two of baton, guard and warden may be killed: the remaining processes end all processes that the command has started, wherever
+// these are. Only guard and warden must not both be killed.
 func TestNothingOutlivesThoseWhoWatchOverIt(t *testing.T) {
 	deaths := map[string]func(p *runnerProcess, t *testing.T) []int{
 		"baton":                func(p *runnerProcess, _ *testing.T) []int { return []int{p.cmd.Process.Pid} },
@@ -39,7 +38,7 @@ func TestNothingOutlivesThoseWhoWatchOverIt(t *testing.T) {
 					t.Fatalf("%d processes run", n)
 				}
 				pids := victims(p, t)
-				for _, pid := range pids { // at the same moment, as far as they can tell
+				for _, pid := range pids { // at the same moment, as far as these processes can notice
 					p.signal(t, pid, syscall.SIGSTOP)
 				}
 				for _, pid := range pids {
@@ -51,17 +50,17 @@ func TestNothingOutlivesThoseWhoWatchOverIt(t *testing.T) {
 	}
 }
 
-// The lock is given up when Run has returned.
+// The caller releases the lock when Run has returned.
 func TestRunReturnsWhenNothingIsLeftAlthoughTheWardenWasKilled(t *testing.T) {
 	for kind, script := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			p := startScript(t, time.Hour, script)
 			p.signal(t, p.warden(t), syscall.SIGKILL)
-			_ = p.cmd.Wait() // the log says how
+			_ = p.cmd.Wait() // the log says how it ended
 			if left := len(marked(t)); left > 0 {
 				t.Errorf("%d processes are left", left)
 			}
-			if !strings.Contains(p.log.String(), "its warden was killed") {
+			if !strings.Contains(p.log.String(), "the warden process was killed") {
 				t.Errorf("the process says: %s", &p.log)
 			}
 		})
@@ -75,14 +74,14 @@ func TestACommandGoesOnWithoutItsGuard(t *testing.T) {
 		pid := commandOf(t)
 		p.signal(t, p.guard(t), s)
 		p.signal(t, pid, syscall.SIGUSR1)
-		_ = p.cmd.Wait() // the log says how
+		_ = p.cmd.Wait() // the log says how it ended
 		if !strings.Contains(p.log.String(), `"Code":7`) {
 			t.Errorf("after %v of the guard the process says %s", s, &p.log)
 		}
 	}
 }
 
-// Who kills baton by a pattern does not kill those who see to the end of its commands.
+// A user who kills baton by a pattern does not kill the processes that end baton's commands.
 func TestNoNameIsThatOfWhoeverRanTheCommand(t *testing.T) {
 	p := startRunnerFor(t, time.Hour)
 	for pid, want := range map[int]string{p.guard(t): "guard", p.warden(t): "warden"} {

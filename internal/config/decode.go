@@ -12,8 +12,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// decoder fills a Config from the syntax tree. It is our own because the library's decoder stops at the first error, forgets the places
-// of values, and quotes the source in its messages.
+// decoder fills a Config from the syntax tree. The library's decoder is not used because it stops at the first error, does not record the
+// places of values, and quotes the source in its messages.
 type decoder struct {
 	file     string
 	env      Lookup
@@ -21,10 +21,10 @@ type decoder struct {
 	problems Problems
 }
 
-// shorthand is a struct that may also be written as one text.
+// shorthand is a struct that may also be written as a single text.
 type shorthand interface{ fromText(string) }
 
-// fail reports a problem of n itself, such as a key.
+// fail reports a problem at the place of n itself, such as a key.
 func (d *decoder) fail(n ast.Node, path, format string, args ...any) {
 	p := Problem{Source: d.file, Path: path, Message: fmt.Sprintf(format, args...)}
 	if tk := n.GetToken(); tk != nil && tk.Position != nil {
@@ -33,7 +33,7 @@ func (d *decoder) fail(n ast.Node, path, format string, args ...any) {
 	d.problems = append(d.problems, p)
 }
 
-// bad reports a problem of a value, at the place of its key.
+// bad reports a problem of a value, at the place of the value's key.
 func (d *decoder) bad(n ast.Node, path, format string, args ...any) {
 	if path == "" {
 		d.fail(n, path, format, args...)
@@ -42,15 +42,14 @@ func (d *decoder) bad(n ast.Node, path, format string, args ...any) {
 	d.problems = append(d.problems, d.config.Problem(path, fmt.Sprintf(format, args...)))
 }
 
-// here notes where a value was set: at its key, or as an item of a list.
+// here records where a value was set, which is the place of its key or of its list item.
 func (d *decoder) here(n ast.Node, path string) {
 	if tk := n.GetToken(); tk != nil && tk.Position != nil {
-		d.config.places[path] = place{d.file, tk.Position.Line, tk.Position.Column}
+		d.config.places[path] = position{d.file, tk.Position.Line, tk.Position.Column}
 	}
 }
 
-// decode sets v from n. Messages never quote n: it may be a secret that slipped
-// into the wrong place.
+// decode sets v from n. Its messages never quote n, because n may be a secret in the wrong place.
 func (d *decoder) decode(n ast.Node, v reflect.Value, path string, tag reflect.StructTag) {
 	switch n := n.(type) {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode:
@@ -77,7 +76,7 @@ func (d *decoder) decode(n ast.Node, v reflect.Value, path string, tag reflect.S
 		return
 	}
 	switch v.Kind() {
-	case reflect.Pointer: // optional as a whole
+	case reflect.Pointer: // the whole section is optional
 		v.Set(reflect.New(v.Type().Elem()))
 		d.decode(n, v.Elem(), path, tag)
 	case reflect.String:
@@ -93,11 +92,11 @@ func (d *decoder) decode(n ast.Node, v reflect.Value, path string, tag reflect.S
 	}
 }
 
-// mapping decodes a struct, or a map whose keys are the operator's own names.
+// mapping decodes a struct, or a map whose keys are names that the operator has chosen.
 func (d *decoder) mapping(n ast.Node, v reflect.Value, path string, tag reflect.StructTag) {
 	m, ok := n.(ast.MapNode)
 	if !ok {
-		d.bad(n, path, "want key: value pairs here")
+		d.bad(n, path, "write key: value pairs here")
 		return
 	}
 	seen := map[string]int{}
@@ -110,7 +109,7 @@ func (d *decoder) mapping(n ast.Node, v reflect.Value, path string, tag reflect.
 			continue
 		}
 		if line, twice := seen[name]; twice {
-			d.fail(key, at, "set twice; the first time in line %d", line)
+			d.fail(key, at, "the key is set twice, first in line %d; remove one", line)
 			continue
 		}
 		seen[name] = key.GetToken().Position.Line
@@ -143,14 +142,14 @@ func (d *decoder) entry(n ast.Node, m reflect.Value, name, at string, tag reflec
 func (d *decoder) list(n ast.Node, v reflect.Value, path string, tag reflect.StructTag) {
 	seq, ok := n.(*ast.SequenceNode)
 	if !ok {
-		d.bad(n, path, "want a list here, for example [a, b] or lines that begin with a dash")
+		d.bad(n, path, "write a list here, for example [a, b] or lines that begin with a dash")
 		return
 	}
 	out := reflect.MakeSlice(v.Type(), len(seq.Values), len(seq.Values))
 	for i, item := range seq.Values {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		d.here(item, at)
-		// A mapping's own token is a colon; an operator looks for its first key.
+		// The token of a mapping is a colon, but an operator looks for the first key of the mapping.
 		if m, ok := item.(ast.MapNode); ok {
 			if it := m.MapRange(); it.Next() {
 				d.here(it.Key(), at)
@@ -164,11 +163,11 @@ func (d *decoder) list(n ast.Node, v reflect.Value, path string, tag reflect.Str
 func (d *decoder) text(n ast.Node, v reflect.Value, path string, tag reflect.StructTag) {
 	s, ok := scalar(n)
 	if !ok {
-		if _, pairs := n.(ast.MapNode); pairs { // [host:port] within {} is parsed as a mapping
-			d.bad(n, path, "want one text here; if it has a colon in it, write it in quotes")
+		if _, pairs := n.(ast.MapNode); pairs { // the parser reads [host:port] inside of {} as a mapping
+			d.bad(n, path, "write one text here; if the text has a colon, put it in quotes")
 			return
 		}
-		d.bad(n, path, "want one text here")
+		d.bad(n, path, "write one text here")
 		return
 	}
 	if tag.Get("config") == "expand" {
@@ -185,12 +184,12 @@ func (d *decoder) integer(n ast.Node, v reflect.Value, path string, tag reflect.
 	s, _ := scalar(n)
 	i, err := strconv.Atoi(s)
 	if err != nil {
-		d.bad(n, path, "want a whole number here")
+		d.bad(n, path, "write a whole number here")
 		return
 	}
-	// Inside Config a zero says that it was not set.
+	// In a Config, zero means that the value was not set.
 	if least := map[string]int{"positive": 1, "several": 2}[tag.Get("config")]; i == 0 && least > 0 {
-		d.bad(n, path, "0: want %d or more; leave it out for the default", least)
+		d.bad(n, path, "0: must be %d or more; leave the key out for the default", least)
 		return
 	}
 	v.SetInt(int64(i))
@@ -199,7 +198,7 @@ func (d *decoder) integer(n ast.Node, v reflect.Value, path string, tag reflect.
 func (d *decoder) boolean(n ast.Node, v reflect.Value, path string) {
 	s, _ := scalar(n)
 	if s != "true" && s != "false" {
-		d.bad(n, path, "want true or false here")
+		d.bad(n, path, "write true or false here")
 		return
 	}
 	v.SetBool(s == "true")
@@ -208,7 +207,7 @@ func (d *decoder) boolean(n ast.Node, v reflect.Value, path string) {
 func (d *decoder) duration(n ast.Node, v reflect.Value, path string) {
 	s, ok := scalar(n)
 	if !ok {
-		d.bad(n, path, "want one duration here, for example 10s")
+		d.bad(n, path, "write one duration here, for example 10s")
 		return
 	}
 	dur, err := parseDuration(s)
@@ -219,9 +218,16 @@ func (d *decoder) duration(n ast.Node, v reflect.Value, path string) {
 	v.SetInt(int64(dur))
 }
 
-// parseDuration refuses zero too: no duration here has a meaning at zero, and inside Config a zero says that it was not set.
+// parseDuration parses a duration, which may begin with days, such as 7d. It rejects zero, because zero has no meaning for these
+// durations, and in a Config it means that the value was not set.
 func parseDuration(s string) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
+	hours := s
+	if days, rest, ok := strings.Cut(s, "d"); ok {
+		if n, err := strconv.ParseUint(days, 10, 24); err == nil {
+			hours = strconv.FormatUint(24*n, 10) + "h" + rest
+		}
+	}
+	d, err := time.ParseDuration(hours)
 	if err != nil {
 		return 0, fmt.Errorf("bad duration %q: write a number and a unit, for example 500ms, 10s or 1m30s", s)
 	}
@@ -231,7 +237,7 @@ func parseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// scalar is a value in the operator's spelling: 007 stays 007.
+// scalar returns a value in the operator's spelling. For example, 007 stays 007.
 func scalar(n ast.Node) (string, bool) {
 	switch n := n.(type) {
 	case *ast.LiteralNode:
@@ -253,16 +259,16 @@ func fieldNamed(v reflect.Value, name string) (reflect.Value, reflect.StructTag,
 	return reflect.Value{}, "", false
 }
 
-// keyOf is a field's name in YAML; "" if the field is not configuration.
+// keyOf returns a field's name in YAML. It returns "" if the field is not part of the configuration.
 func keyOf(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 	return strings.TrimPrefix(name, "-")
 }
 
-// variable is ${NAME}; a dollar sign before it keeps it as it is.
+// variable matches ${NAME}, and also $${NAME}, which stands for the text ${NAME}.
 var variable = regexp.MustCompile(`\$?\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// expand replaces ${NAME} by the environment's value; $${NAME} stands for ${NAME}.
+// expand replaces ${NAME} with the value of the environment variable. It replaces $${NAME} with ${NAME}.
 func expand(s string, env Lookup) (out, problem string) {
 	out = variable.ReplaceAllStringFunc(s, func(m string) string {
 		if strings.HasPrefix(m, "$$") {

@@ -9,8 +9,7 @@ import (
 	"baton/internal/flush/source/spec"
 )
 
-// Default holds every default that does not depend on another value; the rest is
-// filled in by WithDefaults.
+// Default returns every default that does not depend on another value. WithDefaults adds the other defaults.
 func Default() Config {
 	return Config{
 		Election: Election{
@@ -31,11 +30,11 @@ func Default() Config {
 	}
 }
 
-// WithDefaults returns c with the missing values filled in: the host name as the node's id, a Redis on this host, timings that fit the
-// ttl, and each job's own values.
+// WithDefaults returns c with all missing values. It sets the node's id to the host name, Redis to a Redis on this host, the timings to
+// values that fit the ttl, and the values of each job.
 func (c Config) WithDefaults() Config {
 	if c.Node.ID == "" {
-		// Without a host name the id stays empty, and Validate asks for it.
+		// If there is no host name, the id stays empty, and Validate reports that the id is missing.
 		c.Node.ID, _ = os.Hostname()
 	}
 	if c.Node.Candidate == nil {
@@ -45,7 +44,7 @@ func (c Config) WithDefaults() Config {
 		fill(&c.Redis.URL, "redis://127.0.0.1:6379/0")
 	}
 	d := Default()
-	if _, said := c.places["election.lock_key"]; !said { // an empty one must be replaced: Validate reports it
+	if _, said := c.places["election.lock_key"]; !said { // an empty key is kept, so that Validate reports it
 		fill(&c.Election.LockKey, d.Election.LockKey)
 	}
 	fill(&c.Election.Acquire, d.Election.Acquire)
@@ -84,7 +83,7 @@ func (f *Flush) withDefaults() {
 			fill(o.word, kind.Options[o.path])
 		}
 	}
-	if f.From.deletesVanished() && kind.Takes(".from.max_pct") {
+	if f.From.DeletesVanished() && kind.Takes(".from.max_pct") {
 		fill(&f.From.MaxPct, 10)
 	}
 	if f.From.Type != "" {
@@ -101,7 +100,7 @@ func (f *Flush) withDefaults() {
 	}
 }
 
-// complete fills the missing values of p from d.
+// complete sets the missing values of p to the values in d.
 func (p *Policy) complete(d Policy) {
 	fill(&p.TimeZone, d.TimeZone)
 	fill(&p.CatchUp, d.CatchUp)
@@ -140,15 +139,15 @@ func (j *Job) withDefaults(d Policy, lock string) {
 		fill(&col.From, name)
 		op := "set"
 		if f.From.Kind().Delivers == spec.Increments && col.From == "$value" {
-			op = "add" // a counter's value is an increment: setting it would lose the row's value
+			op = "add" // the value of a counter is an increment, so setting it would lose the row's value
 		}
 		fill(&col.Op, op)
 		f.Columns[name] = col
 	}
 }
 
-// Margin is how much earlier than the lease ends this node stops trusting it: 250 ms and 1 % of the ttl, for the time that a process may
-// stand still unnoticed and for clocks that run at different speeds.
+// Margin returns how long before the end of the lease this node stops trusting its lease. The margin is 250 ms plus 1 % of the ttl. The
+// margin covers a process that stops for a short time without noticing it, and clocks that run at different speeds.
 func (e Election) Margin() time.Duration { return 250*time.Millisecond + e.TTL/100 }
 
 func fill[T comparable](v *T, def T) {

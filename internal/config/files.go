@@ -8,7 +8,7 @@ import (
 
 // File is a file that a configuration names.
 type File struct {
-	Key  string // its setting, for example databases.main.dsn_file
+	Key  string // the setting of the file, for example databases.main.dsn_file
 	Path string
 	Kind FileKind
 }
@@ -16,16 +16,16 @@ type File struct {
 // FileKind is the kind of a file's content.
 type FileKind int
 
-// The kinds of files.
+// These are the kinds of files.
 const (
-	FileSecret       FileKind = iota // a secret, on one line
+	FileSecret       FileKind = iota // one line with a secret
 	FileToken                        // the token of page and API
-	FileVariables                    // lines of NAME=VALUE, with secrets among them
+	FileVariables                    // lines of NAME=VALUE, which include secrets
 	FilePrivateKey                   // PEM
-	FileCertificates                 // PEM; every user may read them
+	FileCertificates                 // PEM, which every user may read
 )
 
-// Files are all files that the configuration names for baton itself to read.
+// Files returns all files that the configuration names and that baton itself reads.
 func (c Config) Files() []File {
 	var all []File
 	add := func(kind FileKind, key, path string) {

@@ -18,23 +18,22 @@ import (
 	"baton/internal/text"
 )
 
-// maxFile is far more than a thousand jobs need; a larger file is no configuration.
+// maxFile is the maximum size of the configuration file, in bytes. Even a file with a thousand jobs is much smaller.
 const maxFile = 1 << 20
 
-// Lookup finds a named value: os.LookupEnv is one, a set of flags another.
+// Lookup returns the value with a name. For example, os.LookupEnv is a Lookup, and a set of flags can be one.
 type Lookup func(name string) (string, bool)
 
-// Input are the sources of a configuration for Read.
+// Input contains the sources of a configuration for Read.
 type Input struct {
-	Path   string // of the file; "": there is none
-	Env    Lookup // environment variables, BATON_… and those named in the file
-	Flags  Lookup // flags that were given, by name
+	Path   string // the path of the file; "" means no file
+	Env    Lookup // the environment variables: BATON_… and the variables that the file names
+	Flags  Lookup // the flags that were given, by name
 	Checks Checks
 }
 
-// Read returns the configuration in effect: flags over environment over file
-// over defaults, complete and valid. Its error is Problems, or says why the file
-// could not be read.
+// Read returns the complete and valid configuration in effect. Flags override the environment, the environment overrides the file, and the
+// file overrides the defaults. Its error is Problems, or says why the file could not be read.
 func Read(in Input) (Config, error) {
 	c, found, err := in.read(Load)
 	if err != nil {
@@ -43,7 +42,7 @@ func Read(in Input) (Config, error) {
 	return c, firstOfEach(found).err()
 }
 
-// read collects the problems of all steps; its error says why the file could not be read.
+// read returns the configuration with the problems of all steps. Its error says why the file could not be read.
 func (in Input) read(load func(path string, env Lookup) (Config, error)) (Config, Problems, error) {
 	c := Default()
 	var found Problems
@@ -68,11 +67,11 @@ func (in Input) read(load func(path string, env Lookup) (Config, error)) (Config
 	return c, found, nil
 }
 
-// firstOfEach keeps one problem for each value, and drops problems that only follow from another: if the file has a bad ttl, it is no
-// news that the default ttl does not suit the heartbeat.
+// firstOfEach returns one problem for each value, and omits problems that only result from another problem. For example, if the file has an
+// invalid ttl, the operator need not read that the default ttl does not fit the heartbeat.
 func firstOfEach(found Problems) Problems {
 	var out Problems
-	bad, above := map[string]bool{}, map[string]bool{} // values, and the sections that contain them
+	bad, above := map[string]bool{}, map[string]bool{} // the values with problems, and the sections that contain them
 	for _, p := range found {
 		echo := above[p.Path]
 		for at := p.Path; at != ""; at = parent(at) {
@@ -90,8 +89,9 @@ func firstOfEach(found Problems) Problems {
 	return out
 }
 
-// Load reads the file at path over Default(). Its error is Problems if the file is there but has unknown keys, values of the wrong kind
-// or duplicates, each with its line; the Config then holds everything that could be read. It does not validate.
+// Load returns Default() with the settings of the file at path. If the file has unknown keys, values of the wrong type or duplicates, its
+// error is Problems, each with its line. In that case the Config contains everything that could be read. Load does not validate the
+// settings.
 func Load(path string, env Lookup) (Config, error) {
 	data, err := readAll(path)
 	if err != nil {
@@ -100,7 +100,7 @@ func Load(path string, env Lookup) (Config, error) {
 	return parse(path, data, env)
 }
 
-// fromFile reports whether a file set any value: false if only flags and environment did.
+// fromFile reports whether a file has set any value. It returns false if only flags and the environment have set values.
 func (c Config) fromFile() bool {
 	for _, at := range c.places {
 		if at.line > 0 {
@@ -110,7 +110,7 @@ func (c Config) fromFile() bool {
 	return false
 }
 
-// readAll returns as much of the file as shows that it is too large.
+// readAll reads the file, but at most one byte more than the maximum size, which shows that the file is too large.
 func readAll(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -127,24 +127,24 @@ func readAll(path string) ([]byte, error) {
 	return text.WithoutMark(data), nil
 }
 
-// parse decodes data, which stands in the named file.
+// parse decodes data, which is the content of the file with the given name.
 func parse(name string, data []byte, env Lookup) (Config, error) {
 	c := Default()
-	c.places = map[string]place{}
+	c.places = map[string]position{}
 	if len(data) > maxFile {
-		return c, Problems{{Source: name, Message: "larger than 1 MiB: is this baton's configuration?"}}
+		return c, Problems{{Source: name, Message: "the file is larger than 1 MiB: is this baton's configuration?"}}
 	}
 	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
-		return c, Problems{{Source: name, Message: "in UTF-16; save it as UTF-8"}}
+		return c, Problems{{Source: name, Message: "the file is in UTF-16; save it as UTF-8"}}
 	}
 	file, err := parseYAML(data)
-	if excess, ok := errors.AsType[*shape.Excess](err); ok {
+	if excess, ok := errors.AsType[*shape.LimitError](err); ok {
 		return c, Problems{{Source: name, Line: excess.Line, Column: excess.Column, Message: excess.Message}}
 	}
 	if err != nil {
 		p := Problem{Source: name, Message: "not YAML: " + err.Error()}
-		// Only the message and the position: the error's own text quotes the
-		// source, and a line near the mistake may hold a secret.
+		// The problem contains only the message and the position, because the error's own text quotes the source, and a line near the
+		// mistake may contain a secret.
 		if syntax, ok := errors.AsType[yaml.Error](err); ok {
 			p.Message = "not YAML: " + syntax.GetMessage()
 			if tk := syntax.GetToken(); tk != nil && tk.Position != nil {
@@ -161,7 +161,7 @@ func parse(name string, data []byte, env Lookup) (Config, error) {
 			continue
 		}
 		if body++; body > 1 {
-			d.fail(doc.Body, "", "a second YAML document; baton reads one")
+			d.fail(doc.Body, "", "the file has a second YAML document, but baton reads only one")
 			break
 		}
 		d.decode(doc.Body, reflect.ValueOf(&c).Elem(), "", "")
@@ -169,17 +169,17 @@ func parse(name string, data []byte, env Lookup) (Config, error) {
 	return c, d.problems.err()
 }
 
-// parseYAML keeps a bug of the parser from ending the daemon at a reload.
+// parseYAML parses data. It recovers from a panic, so that a bug in the parser does not end the daemon at a reload.
 func parseYAML(data []byte) (file *ast.File, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = errors.New("the parser gives up; are quotes or brackets unbalanced?")
+			err = errors.New("the parser cannot read the file; are quotes or brackets unbalanced?")
 		}
 	}()
 	words, err := shape.Tokens(string(data))
 	if err != nil {
 		return nil, err
 	}
-	// Duplicates are allowed here because decode reports them with all the rest.
+	// Duplicates are allowed here, because decode reports them together with all other problems.
 	return parser.Parse(words, 0, parser.AllowDuplicateMapKey())
 }

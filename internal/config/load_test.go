@@ -11,8 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// read makes a configuration of a file's text, as `baton run` would with this
-// environment and these flags.
+// read returns the configuration with the given text as its file, as `baton run` reads it with the given environment and flags.
 func read(t *testing.T, text string, env, flags map[string]string) (Config, error) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -40,7 +39,7 @@ func lookup(m map[string]string) Lookup {
 	return func(name string) (string, bool) { v, ok := m[name]; return v, ok }
 }
 
-// full has every setting of jobs, policies and notifications.
+// full contains every setting of jobs, policies and notifications.
 const full = `
 node: {id: db1}
 max_concurrent_jobs: 20
@@ -91,7 +90,7 @@ jobs:
     command: [/bin/true]
 `
 
-// good is a node with one job of each kind.
+// good is the configuration of a node with one job of each kind.
 const good = `
 node: {id: db1}
 databases:
@@ -142,7 +141,7 @@ func TestLoadedConfigurationIsComplete(t *testing.T) {
 			}},
 			{Name: "users", Schedule: "30 2 * * *", Lock: "baton", Policy: nightly, Flush: Flush{
 				From:  From{Type: "hashes", Key: "user:<id>", Changed: "changed:user", MaxPct: 10, OnMissing: "delete"},
-				To:    To{Database: "main", Table: "users", Key: []string{"id"}, Mode: "upsert", Schema: "verify"},
+				To:    To{Database: "main", Table: "users", Key: []string{"id"}, Mode: "upsert", Adopt: "ask", Schema: "verify"},
 				Lanes: 1, BatchRows: 5000, BatchBytes: 8 << 20, DeadLetters: DeadLetters{PerBatch: 500},
 				Columns: map[string]Column{"id": {From: "id", Op: "set", Place: 1}, "name": {From: "name", Op: "set", Missing: "error", Place: 2}},
 			}},
@@ -209,7 +208,8 @@ databases:
 	}
 }
 
-// Within braces the parser takes every colon in a list for the one of a pair.
+// TestColonWithoutASpaceIsAPartOfATextInAList checks lists inside of braces, because the parser itself would treat every colon there as the
+// colon of a key.
 func TestColonWithoutASpaceIsAPartOfATextInAList(t *testing.T) {
 	c, err := read(t, "redis: {cluster: [10.0.0.1:7000, h-2.example:7001 , 10.0.0.3:20]}\nhttp: {listen: 127.0.0.1:9747}\n"+
 		"stores: {b: {sentinel: {master: m, addresses: [h:1]}}}\n"+
@@ -228,7 +228,8 @@ func TestColonWithoutASpaceIsAPartOfATextInAList(t *testing.T) {
 	}
 }
 
-// Editors on Windows begin UTF-8 with such a mark. It is no letter of a key, a password or a variable.
+// TestByteOrderMarkIsSkipped checks the mark that editors on Windows write at the beginning of a file in UTF-8. The mark must not become a
+// part of a key, a password or a variable.
 func TestByteOrderMarkIsSkipped(t *testing.T) {
 	c, err := read(t, "\ufeffredis: {url: \"redis://h\", password_file: pw}\n", nil, nil)
 	if err != nil {
@@ -277,7 +278,7 @@ func FuzzLoad(f *testing.F) {
 		if errors.Join(err, c.Validate(Checks{})) != nil {
 			return
 		}
-		// What is valid can be printed, and what is printed is read back.
+		// A valid configuration can be printed, and the printed text can be read back.
 		again, err := parse("f.yaml", Encode(c), lookup(nil))
 		if err != nil {
 			t.Fatalf("%v\n%s", err, Encode(c))

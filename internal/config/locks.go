@@ -2,7 +2,8 @@ package config
 
 import "slices"
 
-// LockKeys are the locks that a node contends for: its own, and those that jobs have of their own, as written in the configuration.
+// LockKeys returns the keys of the locks that a node campaigns for: its own lock and the locks of single jobs, in the order of the
+// configuration.
 func (c Config) LockKeys() []string {
 	keys := []string{c.Election.LockKey}
 	for _, j := range c.Jobs {

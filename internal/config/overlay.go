@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Setting is one value that a flag and an environment variable can set.
+// Setting is a value that can be set by a flag and by an environment variable.
 type Setting struct {
-	Flag  string // without dashes
-	Env   string // BATON_…
-	Path  string // in the file
+	Flag  string // the name without dashes
+	Env   string // the name, BATON_…
+	Path  string // the path in the file
 	Usage string // one line; the word in backquotes names the argument
 	set   func(*Config, string) error
 }
 
-// Settings lists all of them in the order of the help text.
+// Settings returns all settings in the order of the help text.
 func Settings() []Setting {
 	text := func(field func(*Config) *string) func(*Config, string) error {
 		return func(c *Config, s string) error { *field(c) = s; return nil }
@@ -34,7 +34,7 @@ func Settings() []Setting {
 			set: setURL},
 		{Flag: "lock-key", Path: "election.lock_key", Usage: "Redis `key` that the nodes contend for",
 			set: text(func(c *Config) *string { return &c.Election.LockKey })},
-		{Flag: "ttl", Path: "election.ttl", Usage: "lease, a `duration` of at least 1s",
+		{Flag: "ttl", Path: "election.ttl", Usage: "`duration` of the lease, at least 1s",
 			set: duration(func(c *Config) *time.Duration { return &c.Election.TTL })},
 		{Flag: "heartbeat-interval", Path: "election.heartbeat_interval",
 			Usage: "`duration` between renewals (default a fifth of the ttl, at most 2s)",
@@ -57,31 +57,30 @@ func Settings() []Setting {
 	return list
 }
 
-// setURL names the one server to use, and replaces any other deployment in the file.
+// setURL sets the URL of the server to use. It removes Sentinels or a Cluster that the file names.
 func setURL(c *Config, url string) error {
 	c.Redis.URL = url
 	c.Redis.Sentinel, c.Redis.Cluster, c.Redis.Database = nil, nil, 0
 	return nil
 }
 
-// Layer is one place that settings come from: how it names them, and whether an
-// empty text counts as not set.
+// Layer is a source of settings. It says how the source names the settings, and whether an empty text counts as not set.
 type Layer struct {
-	// Name is the setting's name in the lookup.
+	// Name returns the name of a setting in the lookup.
 	Name func(Setting) string
-	// Source is the setting's name in a problem.
+	// Source returns the name of a setting in a problem.
 	Source func(Setting) string
-	// EmptyIsUnset: a unit file can remove a variable by VARIABLE=.
+	// EmptyIsUnset means that an empty text counts as not set, because a unit file can remove a variable with VARIABLE=.
 	EmptyIsUnset bool
 }
 
-// Environment is the layer of BATON_… variables.
+// Environment returns the layer of the BATON_… variables.
 func Environment() Layer {
 	env := func(s Setting) string { return s.Env }
 	return Layer{Name: env, Source: env, EmptyIsUnset: true}
 }
 
-// Flags is the layer of command-line flags.
+// Flags returns the layer of the command-line flags.
 func Flags() Layer {
 	return Layer{
 		Name:   func(s Setting) string { return s.Flag },
@@ -89,8 +88,8 @@ func Flags() Layer {
 	}
 }
 
-// Overlay returns c with the settings of the layer's lookup on top. Its error is Problems that name the flag or variable; a bad value
-// leaves c's own in place.
+// Overlay returns c with the settings that the layer's lookup contains. Its error is Problems that name the flag or the variable. An
+// invalid value does not replace the value in c.
 func Overlay(c Config, layer Layer, lookup Lookup) (Config, error) {
 	if lookup == nil {
 		return c, nil
@@ -98,14 +97,14 @@ func Overlay(c Config, layer Layer, lookup Lookup) (Config, error) {
 	var found Problems
 	c.places = maps.Clone(c.places)
 	if c.places == nil {
-		c.places = map[string]place{}
+		c.places = map[string]position{}
 	}
 	for _, s := range Settings() {
 		value, ok := lookup(layer.Name(s))
 		if !ok || value == "" && layer.EmptyIsUnset {
 			continue
 		}
-		c.places[s.Path] = place{source: layer.Source(s)}
+		c.places[s.Path] = position{source: layer.Source(s)}
 		if value == "" {
 			found = append(found, c.Problem(s.Path, "must not be empty; leave it out for the default"))
 		} else if err := s.set(&c, value); err != nil {

@@ -63,9 +63,9 @@ func TestBadSettingNamesItsFlagOrVariable(t *testing.T) {
 		{map[string]string{"BATON_TTL": "10"}, nil, `BATON_TTL: election.ttl: bad duration "10": write a number and a unit, for example 500ms, 10s or 1m30s`},
 		{nil, map[string]string{"ttl": "0.5s"}, `--ttl: election.ttl: 500ms is too short; a lease needs at least 1s`},
 		{nil, map[string]string{"ttl": ""}, `--ttl: election.ttl: must not be empty; leave it out for the default`},
-		{map[string]string{"BATON_LOG_LEVEL": "loud"}, nil, `BATON_LOG_LEVEL: log.level: "loud" is not known here; want debug, info, warn or error`},
+		{map[string]string{"BATON_LOG_LEVEL": "loud"}, nil, `BATON_LOG_LEVEL: log.level: "loud" is not known here; write debug, info, warn or error`},
 		{map[string]string{"BATON_REDIS": "http://x"}, map[string]string{"redis": "ftp://x"}, "--redis: redis.url: " + wantURL},
-		{nil, map[string]string{"heartbeat-interval": "4s"}, `--heartbeat-interval: election: 2·heartbeat_interval + attempt_timeout + drain + margin must be less than ttl, but 2·4s + 1s + 2s + 350ms = 11.35s and ttl is 10s; raise ttl, or leave the others out: their defaults fit it`},
+		{nil, map[string]string{"heartbeat-interval": "4s"}, `--heartbeat-interval: election: 2·heartbeat_interval + attempt_timeout + drain + margin must be less than ttl, but 2·4s + 1s + 2s + 350ms = 11.35s and ttl is 10s; raise ttl, or leave the other settings out, because their defaults fit the ttl`},
 	} {
 		_, err := read(t, "", tc.env, tc.flags)
 		if err == nil || err.Error() != tc.want {
@@ -90,7 +90,7 @@ func TestURLOnTopTakesThePlaceOfSentinelsAndClusters(t *testing.T) {
 			}
 		}
 	}
-	// Encryption that the file asks for is not lost on the way.
+	// An encryption setting in the file must not be lost without an error.
 	_, err := read(t, "redis:\n  cluster: [\"a:1\"]\n  tls: {}\n", nil, map[string]string{"redis": "redis://new"})
 	if want := "baton.yaml:3:3: redis.tls: redis.url is not encrypted; write rediss:// there, or remove tls"; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)

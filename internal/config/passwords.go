@@ -9,16 +9,16 @@ import (
 
 var (
 	urlStart = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://`)
-	// mysqlPassword finds the password in user:password@tcp(host)/database. It may hold any character.
+	// mysqlPassword matches user:password@tcp(host)/database, and captures the password, which may contain any character.
 	mysqlPassword = regexp.MustCompile(`^[^:@/]*:(.+)@[\w-]*[(/]`)
-	// passwordSetting finds a setting of libpq, of a URL's query or of an ODBC string, quoted or not.
+	// passwordSetting matches a password setting of libpq, of a URL's query or of an ODBC string, with or without quotes.
 	passwordSetting = regexp.MustCompile(`(?i)(?:^|[\s;?&])(?:ssl)?(?:password|passwd|pwd)\s*=\s*` +
 		`(?:'((?:[^'\\]|\\.)+)|((?:[^\s'\\]|\\.)(?:[^\s\\]|\\.)*))`)
 	escaped = regexp.MustCompile(`\\(.)`)
 )
 
-// PasswordsIn are the passwords in a URL, in a DSN of MySQL and in settings (password=...). Each comes as it is written, and also decoded
-// if that differs.
+// PasswordsIn returns the passwords in a URL, in a MySQL DSN and in settings (password=...). It returns each password as it is written, and
+// also in decoded form if that is different.
 func PasswordsIn(value string) []string {
 	value = strings.TrimSpace(value)
 	var found []string
@@ -33,7 +33,7 @@ func PasswordsIn(value string) []string {
 		if meant := escaped.ReplaceAllString(written, "$1"); meant != written {
 			found = append(found, meant)
 		}
-		// The next setting may follow after a ; or a &.
+		// The next setting may follow after a semicolon or an ampersand.
 		if one, _, more := strings.Cut(m[2], ";"); more && one != "" {
 			found = append(found, one)
 		}
@@ -48,8 +48,8 @@ func PasswordsIn(value string) []string {
 	return found
 }
 
-// passwordsOfURL reads the password before the host; rest is the text after the scheme. It may contain an @, a / or a ? that is not
-// percent-encoded: readers of URLs differ then, so both readings are returned.
+// passwordsOfURL returns the password before the host. rest is the text after the scheme. If the password contains an @, a / or a ? that is
+// not percent-encoded, parsers of URLs read it in different ways. So passwordsOfURL returns the password of both readings.
 func passwordsOfURL(whole, rest string) []string {
 	u, err := url.Parse(whole)
 	if err == nil && u.User == nil {

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Problem is one fault of the configuration, with its place and the remedy.
+// Problem is one problem of the configuration, with its place and the remedy.
 type Problem struct {
-	// Source is the file, the flag or the environment variable with the value; "" if the value is missing everywhere.
+	// Source is the file, the flag or the environment variable that contains the value. It is "" if the value is missing everywhere.
 	Source string `json:"source,omitempty"`
-	// Line and Column count from 1; zero outside a file.
+	// Line and Column begin at 1. They are zero if the value is not in a file.
 	Line   int `json:"line,omitempty"`
 	Column int `json:"column,omitempty"`
 	// Path is the value's place in the configuration, for example jobs[1].schedule.
@@ -19,7 +19,7 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
-// String is the problem as one line, and begins with its place in the form that editors parse.
+// String returns the problem as one line. The line begins with the problem's place, in the format that editors parse.
 func (p Problem) String() string {
 	var b strings.Builder
 	switch {
@@ -35,11 +35,10 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Problems is the error of a configuration that cannot be used: at least one
-// problem, sorted by line.
+// Problems is the error of a configuration that cannot be used. It contains at least one problem, and is sorted by line.
 type Problems []Problem
 
-// Error gives one line a problem.
+// Error returns one line for each problem.
 func (ps Problems) Error() string {
 	lines := make([]string, len(ps))
 	for i, p := range ps {
@@ -48,7 +47,7 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// err is ps as an error: sorted, and nil if there are none.
+// err returns ps as a sorted error. It returns nil if ps is empty.
 func (ps Problems) err() error {
 	if len(ps) == 0 {
 		return nil
@@ -56,7 +55,7 @@ func (ps Problems) err() error {
 	return ps.Sorted()
 }
 
-// Sorted are the problems by line, each once. It sorts ps itself, too.
+// Sorted returns the problems sorted by line and without duplicates. It also sorts ps itself.
 func (ps Problems) Sorted() Problems {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(
@@ -69,13 +68,13 @@ func (ps Problems) Sorted() Problems {
 	return slices.Compact(ps)
 }
 
-// place is the place of a value: a file's line and column, or a flag, or an environment variable.
-type place struct {
+// position is the place of a value: the line and column in a file, a flag, or an environment variable.
+type position struct {
 	source       string
 	line, column int
 }
 
-// Problem makes a Problem of a value at its place. A missing value is reported at its parent's place.
+// Problem returns a Problem of a value, with the value's place. If the value is missing, it uses the place of the parent.
 func (c Config) Problem(path, message string) Problem {
 	p := Problem{Path: path, Message: message}
 	for at := path; at != ""; at = parent(at) {
@@ -87,7 +86,7 @@ func (c Config) Problem(path, message string) Problem {
 	return p
 }
 
-// parent cuts the last step off a path: jobs[1].name → jobs[1] → jobs → "".
+// parent removes the last step of a path: jobs[1].name → jobs[1] → jobs → "".
 func parent(path string) string {
 	i := strings.LastIndexAny(path, ".[")
 	if i < 0 {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// ReadLock reads only the place and the format of a lock: the sections redis and election. It serves the release of a lock that a daemon
-// has left behind: that daemon may have run with an older file than the present one, and a job that an operator has broken since must not
-// prevent the release. Databases and jobs are not read; their problems are not reported.
+// ReadLock reads only the place and the format of a lock, which are in the sections "redis" and "election". It is used to release a lock
+// that a daemon has left behind. The daemon may have run with an older version of the file. A job that an operator has made invalid since
+// then must not prevent the release. So ReadLock does not read databases and jobs, and does not report their problems.
 func ReadLock(in Input) (Config, error) {
 	c, found, err := in.read(loadLock)
 	if err != nil {
@@ -21,21 +21,22 @@ func ReadLock(in Input) (Config, error) {
 	return c, found.err()
 }
 
-// misplaces reports whether this problem could make us look for another lock than the daemon had: one elsewhere, or of another format.
+// misplaces reports whether a problem could result in the release of another lock than the daemon's lock, because the lock's place or
+// format may be wrong.
 func (c Config) misplaces(p Problem) bool {
 	section, _, nested := strings.Cut(p.Path, ".")
 	_, redisIsSet := c.places["redis"]
 	switch {
 	case p.Path == "", section == "redis", p.Path == "election.acquire", p.Path == "election.lock_format":
 		return true
-	case !nested && !strings.Contains(section, "["): // redsi:, for example
+	case !nested && !strings.Contains(section, "["): // such as a mistyped redsi:
 		_, _, known := fieldNamed(reflect.ValueOf(c), section)
 		return !known && !redisIsSet
 	}
 	return false
 }
 
-// loadLock is Load. If the file as a whole is not YAML, it reads the two sections, provided that they are.
+// loadLock works like Load. If the whole file is not valid YAML, it reads only the sections "redis" and "election", if these two are valid.
 func loadLock(path string, env Lookup) (Config, error) {
 	data, err := readAll(path)
 	if err != nil {
@@ -53,8 +54,8 @@ func loadLock(path string, env Lookup) (Config, error) {
 	return parse(path, part, env)
 }
 
-// lockSections blanks all lines outside the sections redis and election, so that the others keep their numbers; false without a section
-// redis.
+// lockSections replaces all lines outside of the sections "redis" and "election" with empty lines, so that the remaining lines keep their
+// numbers. It returns false if there is no section "redis".
 func lockSections(data []byte) (part []byte, found bool) {
 	within := false
 	for line := range bytes.Lines(data) {

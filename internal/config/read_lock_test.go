@@ -16,8 +16,8 @@ func readLock(t *testing.T, text string) (Config, error) {
 	return ReadLock(Input{Path: path, Env: func(name string) (string, bool) { return "secret", name == "REDIS_PASSWORD" }})
 }
 
-// Whoever breaks the file while the daemon runs with the old one must not keep a lock
-// from being released.
+// TestWhereTheLockIsDoesNotDependOnTheRestOfTheFile checks that an operator who makes the file invalid while the daemon runs with the old
+// file does not prevent the release of the lock.
 func TestWhereTheLockIsDoesNotDependOnTheRestOfTheFile(t *testing.T) {
 	const lock = "redis:\n  url: redis://10.0.0.1:7000/0\n  password: ${REDIS_PASSWORD}\nelection:\n  lock_format: redisson\n"
 	for name, rest := range map[string]string{
@@ -40,16 +40,16 @@ func TestWhereTheLockIsDoesNotDependOnTheRestOfTheFile(t *testing.T) {
 			}
 		}
 	}
-	// Times of the election are of no interest, either.
+	// Invalid times of the election also do not matter.
 	if c, err := readLock(t, lock+"  ttl: 1s\n  drain: 5s\n  lock_key: \"a b\"\n"); err != nil || c.Election.LockFormat != FormatRedisson {
 		t.Errorf("%+v, %v", c.Election, err)
 	}
 }
 
-// Where it is not clear which lock is meant none is touched.
+// TestAnUncertainPlaceOfTheLockIsAnError checks that no lock is released if it is unclear which lock is meant.
 func TestAnUncertainPlaceOfTheLockIsAnError(t *testing.T) {
 	for text, want := range map[string]string{
-		"redis: {url: http://a}\n":                            ":1:9: redis.url: want redis://",
+		"redis: {url: http://a}\n":                            ":1:9: redis.url: write redis://",
 		"redis: {ulr: redis://a:1}\njobs: [\n":                "redis.ulr: unknown key",
 		"redsi: {url: redis://a:1}\n":                         ":1:1: redsi: unknown key; did you mean redis?",
 		"redis: {password: \"${NOT_SET}\"}\n":                 "NOT_SET is not set",

@@ -2,9 +2,8 @@ package config
 
 import "net/url"
 
-// Redis is the server with the lock, and with the data to flush that is in no other store. One of URL, Sentinel and Cluster names the
-// servers; Quorum puts the lock, and only that, elsewhere. ${NAME} is replaced from the environment in addresses, passwords and file
-// names.
+// Redis is the server that holds the lock. It also holds the data to flush, unless that data is in a store. One of URL, Sentinel and
+// Cluster names the servers; Quorum puts only the lock on other servers.
 type Redis struct {
 	// URL is one server: redis://host:port/db, rediss:// for TLS, or
 	// unix:///path/to.sock?db=0; valkey:// and valkeys:// mean the same as redis://
@@ -14,38 +13,35 @@ type Redis struct {
 	URL string `yaml:"url" config:"expand"`
 	// Username is the ACL user. Default: none, which Redis takes as "default".
 	Username string `yaml:"username"`
-	// PasswordFile holds the password, one line. It is read at every dial, so a
-	// rotated password needs no restart. Default: none.
+	// PasswordFile holds the password, one line. baton reads it at every dial, so a rotated password needs no restart. Default: none.
 	PasswordFile string `yaml:"password_file" config:"expand"`
-	// PasswordInline is the password itself, for one that comes from the
-	// environment: password: ${REDIS_PASSWORD}. Default: none.
+	// PasswordInline is the password itself, if it comes from the environment: password: ${REDIS_PASSWORD}. Default: none.
 	PasswordInline string `yaml:"password" config:"expand"`
 	// Database is the number of the database behind Sentinels; a URL has its own,
 	// and a Cluster has only 0. Default: 0.
 	Database int `yaml:"database"`
 	// Sentinel finds the master of a replicated Redis. Default: none.
 	Sentinel *Sentinel `yaml:"sentinel"`
-	// Cluster is host:port of some nodes of a Redis Cluster; they name the others.
-	// Default: none.
+	// Cluster is host:port of some nodes of a Redis Cluster; these nodes name the others. Default: none.
 	Cluster []string `yaml:"cluster" config:"expand"`
 	// Quorum is the URLs of three or more independent masters: the holder of the lock on most of them leads (Redlock). The data stays at
-	// url. A URL without a user and password of its own takes username, password and password_file from here. Default: none, the lock is
-	// with the data.
+	// url. A URL without a user and password of its own uses the username, password and password_file of this section. Default: none, the
+	// lock is with the data.
 	Quorum []string `yaml:"quorum" config:"expand"`
 	// TLS says how connections are encrypted. For Sentinel and Cluster its presence, tls: {}, turns encryption on; a URL turns it on by
 	// rediss://. Default: none.
 	TLS *TLS `yaml:"tls"`
 
-	StoreName string // its name under stores, set by Config.Store; empty: it is redis itself
+	StoreName string // the name under stores, set by Config.Store; "" for the section redis
 }
 
 // Sentinel names the master, and the Sentinels that know its address.
 type Sentinel struct {
-	// Master is the name that the Sentinels watch it by. Required.
+	// Master is the name under which the Sentinels watch the master. Required.
 	Master string `yaml:"master"`
 	// Addresses is host:port of each Sentinel. Required.
 	Addresses []string `yaml:"addresses" config:"expand"`
-	// Username is the Sentinels' own ACL user; that of Redis is not sent to them. Default: none.
+	// Username is the Sentinels' own ACL user; the user of Redis is not sent to Sentinels. Default: none.
 	Username string `yaml:"username"`
 	// PasswordFile holds the Sentinels' own password, one line, read at every dial.
 	// Default: none.
@@ -54,22 +50,22 @@ type Sentinel struct {
 	PasswordInline string `yaml:"password" config:"expand"`
 }
 
-// TLS has the authorities that we trust, and our own certificate. The files are read at every dial, so renewed certificates need no
+// TLS names the trusted authorities, and baton's own certificate. The files are read at every dial, so renewed certificates need no
 // restart. They are PEM.
 type TLS struct {
 	// CAFile holds the authorities that may have signed the server's certificate.
 	// Default: those of the operating system.
 	CAFile string `yaml:"ca_file" config:"expand"`
-	// CertFile and KeyFile are our own certificate and its private key, for servers
-	// that ask for one; both or neither. Default: none.
+	// CertFile is the client certificate, for servers that ask for one; set it together with key_file. Default: none.
 	CertFile string `yaml:"cert_file" config:"expand"`
-	KeyFile  string `yaml:"key_file" config:"expand"`
+	// KeyFile is the private key of cert_file. Default: none.
+	KeyFile string `yaml:"key_file" config:"expand"`
 	// ServerName is the name in the server's certificate, if it differs from the host that is dialled. Default: that host.
 	ServerName string `yaml:"server_name"`
 }
 
-// Address is the URL without user and password: it may be printed, and dialled together with User and Password. It is empty for Sentinel
-// and Cluster.
+// Address returns the URL without user and password. It may be printed, and can be dialled together with User and Password. It is empty for
+// Sentinel and Cluster.
 func (r Redis) Address() string {
 	u, err := url.Parse(r.URL)
 	if err != nil {
@@ -79,7 +75,7 @@ func (r Redis) Address() string {
 	return u.String()
 }
 
-// User is the ACL user, or empty for Redis' default one.
+// User returns the ACL user. It returns "" for Redis' default user.
 func (r Redis) User() string {
 	if u, err := url.Parse(r.URL); err == nil && u.User.Username() != "" {
 		return u.User.Username()
@@ -87,7 +83,7 @@ func (r Redis) User() string {
 	return r.Username
 }
 
-// Masters are the servers of the quorum, each as a Redis of its own, in the order of the file; none without a quorum.
+// Masters returns the servers of the quorum in the order of the file, each as a separate Redis. It returns none if there is no quorum.
 func (r Redis) Masters() []Redis {
 	var out []Redis
 	for _, raw := range r.Quorum {
@@ -100,7 +96,7 @@ func (r Redis) Masters() []Redis {
 	return out
 }
 
-// encrypted reports whether the data's connections use TLS.
+// encrypted reports whether the connections for data use TLS.
 func (r Redis) encrypted() bool {
 	if r.URL == "" {
 		return r.TLS != nil

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// structDoc is what the comments of one struct say.
+// structDoc contains the text of one struct's comments.
 type structDoc struct {
 	about  string
 	fields map[string]fieldDoc
@@ -54,8 +54,7 @@ func structDocs(t *testing.T) map[string]structDoc {
 	return all
 }
 
-// docOf takes the comments of one struct apart. A field right below another one, without
-// a comment of its own, has its comment.
+// docOf reads the comments of one struct. A field without its own comment has the comment of the field directly above it.
 func docOf(set *token.FileSet, name, about string, st *ast.StructType) structDoc {
 	keys := yamlNames(st)
 	out := structDoc{about: sentence(strings.TrimPrefix(strings.TrimPrefix(about, name+" "), "is "), keys), fields: map[string]fieldDoc{}}
@@ -90,7 +89,7 @@ func yamlNames(st *ast.StructType) map[string]string {
 	return keys
 }
 
-// meaningOf takes the default out of a comment.
+// meaningOf splits a comment into the meaning and the default.
 func meaningOf(doc string, keys map[string]string) fieldDoc {
 	text := sentence(doc, keys)
 	var d fieldDoc
@@ -108,7 +107,7 @@ func meaningOf(doc string, keys map[string]string) fieldDoc {
 	return d
 }
 
-// untilFullStop cuts a sentence off. A full stop in a name or a number ends none.
+// untilFullStop returns the first sentence of a text. A full stop inside of a name or a number does not end the sentence.
 func untilFullStop(s string) (sentence, rest string) {
 	if before, after, found := strings.Cut(s, ". "); found {
 		return before, after
@@ -122,8 +121,7 @@ var (
 	camel   = regexp.MustCompile(`\b[A-Za-z]+\b`)
 )
 
-// sentence makes a sentence for operators of a comment for programmers: names are those
-// of the file.
+// sentence turns a comment for programmers into a sentence for operators. It replaces the names of fields with the keys of the file.
 func sentence(doc string, keys map[string]string) string {
 	text := strings.Join(strings.Fields(strings.ReplaceAll(doc, "\n", " ")), " ")
 	if i := strings.Index(text, " Load and Overlay "); i >= 0 {
@@ -153,8 +151,7 @@ func sentence(doc string, keys map[string]string) string {
 	return strings.ToUpper(text[:min(1, len(text))]) + text[min(1, len(text)):]
 }
 
-// plain is a field's name that is an English word, too; it is not replaced within a
-// sentence.
+// plain reports whether the name of a field is also an English word. Such a name is not replaced inside of a sentence.
 func plain(word string) bool {
 	return slices.Contains(strings.Fields("From To On Key Start Value Type URL Redis Name Jobs Node TLS ID"), word)
 }

@@ -19,13 +19,12 @@ const (
 	everySetting  = "testdata/every_setting.yaml"
 )
 
-// TestReferenceIsUpToDate holds the page against the code: types and names from the
-// structs, meanings and defaults from their comments, examples from a file that is
-// valid.
+// TestReferenceIsUpToDate compares the page with the code. Types and names come from the structs, meanings and defaults come from their
+// comments, and examples come from a valid file.
 //
 //	go test ./internal/config -run Reference -update
 //
-// writes the page anew.
+// writes the page.
 func TestReferenceIsUpToDate(t *testing.T) {
 	want := reference(t)
 	if flag.Lookup("update").Value.String() == "true" {
@@ -42,10 +41,10 @@ func TestReferenceIsUpToDate(t *testing.T) {
 	}
 }
 
-// A flag of the test binary; its value is looked up where it is needed.
+// The flag update belongs to the test binary. Its value is looked up where the value is needed.
 var _ = flag.Bool("update", false, "write docs/reference/configuration.md and schema.json anew")
 
-// reference is the whole page.
+// reference returns the whole page.
 func reference(t *testing.T) string {
 	t.Helper()
 	r := referenceWriter{t: t, docs: structDocs(t), examples: examples(t), written: map[reflect.Type]written{}}
@@ -58,9 +57,9 @@ begin with, ` + "`baton config check`" + ` names every mistake with its line, ` 
 ` + "`baton config schema`" + ` prints what [editors](../how-to/editor.md) complete and check it by.
 
 - A key that does not exist is an error. So is one that is set twice, an anchor, an alias and a merge key.
-- Flags go over environment variables (` + "`baton help environment`" + `), these over the file, this over the defaults.
+- Flags override environment variables (` + "`baton help environment`" + `), these override the file, and the file overrides the defaults.
 - *duration* is written ` + "`500ms`, `10s`, `1m30s`, `720h`" + `. In every setting a zero means "not set", never "none".
-- *text with variables*: ` + "`${NAME}`" + ` is replaced from the environment, ` + "`$${NAME}`" + ` stands for itself. Nowhere else.
+- *text $*: ` + "`${NAME}`" + ` is replaced from the environment, ` + "`$${NAME}`" + ` stands for itself. Nowhere else.
 - ` + "`[]`" + ` in a path is each item of a list, a name in capitals is a name that you choose.
 - *restart*: a change takes a restart, on one host after the other. Everything else is taken by ` + "`baton reload`" + `.
 
@@ -77,13 +76,13 @@ type referenceWriter struct {
 	written  map[reflect.Type]written
 }
 
-// written is the section that explains a struct, so that no other section repeats it.
+// written is the section that explains a struct, so that other sections can refer to it.
 type written struct {
 	path    string
 	restart bool
 }
 
-// section writes the settings of one struct, and after it those of the structs in it.
+// section writes the settings of one struct, and then the settings of the structs inside of it.
 func (r *referenceWriter) section(path string, typ reflect.Type, about string, restart bool) {
 	doc := r.docs[typ.Name()]
 	r.written[typ] = written{path, restart}
@@ -101,6 +100,10 @@ func (r *referenceWriter) section(path string, typ reflect.Type, about string, r
 	if restart {
 		r.WriteString("Takes a restart.\n\n")
 	}
+	if typ == reflect.TypeFor[Store]() {
+		r.WriteString("See [`redis`](#redis): but there is no `quorum`, no default of `url`, and a change takes no restart.\n\n")
+		return
+	}
 	r.WriteString("| setting | type | default | meaning | example |\n|---|---|---|---|---|\n")
 	var inner []func()
 	defaults := false
@@ -110,7 +113,7 @@ func (r *referenceWriter) section(path string, typ reflect.Type, about string, r
 			continue
 		}
 		owner := typ
-		if len(f.Index) > 1 { // of an embedded struct
+		if len(f.Index) > 1 { // the field belongs to an embedded struct
 			owner = typ.FieldByIndex(f.Index[:1]).Type
 		}
 		d, ok := r.docs[owner.Name()].fields[f.Name]
@@ -158,12 +161,12 @@ func (r *referenceWriter) section(path string, typ reflect.Type, about string, r
 	}
 }
 
-// row writes the line of a setting that is a section.
+// row writes the table row of a setting that is a section.
 func (r *referenceWriter) row(key, kind, meaning string) {
 	fmt.Fprintf(r, "| `%s` | %s | – | %s | |\n", key, kind, oneLine(meaning))
 }
 
-// reference points to a section that was written for another setting.
+// reference returns a reference to a section that was written for another setting.
 func (w written) reference(restart bool) string {
 	text := "As [`" + w.path + "`](#" + anchor(w.path) + ")"
 	if w.restart && !restart {
@@ -172,8 +175,8 @@ func (w written) reference(restart bool) string {
 	return text + "."
 }
 
-// restarts reports whether a change in the section of that name takes a restart: of the
-// setting that is named, else of the first one.
+// restarts reports whether a change of a setting in a section requires a restart. Without the name of a setting it checks the first
+// setting.
 func restarts(key string, typ reflect.Type, setting ...int) bool {
 	old, changed := Default(), Default()
 	v := reflect.ValueOf(&changed).Elem()
@@ -209,12 +212,12 @@ func oneLine(s string) string {
 	return strings.NewReplacer("|", "\\|", "<", "\\<").Replace(strings.Join(strings.Fields(s), " "))
 }
 
-// anchor is how a heading of a path is linked to.
+// anchor returns the anchor of a heading.
 func anchor(heading string) string {
 	return regexp.MustCompile(`[^a-z0-9_-]`).ReplaceAllString(strings.ToLower(heading), "")
 }
 
-// elementOf returns the struct that a setting consists of, itself, in a list or by name.
+// elementOf returns the struct in a setting, and whether the setting is the struct itself, a list or a map.
 func elementOf(t reflect.Type) (of reflect.Type, kind string) {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -233,16 +236,16 @@ func elementOf(t reflect.Type) (of reflect.Type, kind string) {
 func typeName(f reflect.StructField) string {
 	text := "text"
 	if f.Tag.Get("config") == "expand" {
-		text = "text with variables"
+		text = "text $"
 	}
 	name := func(t reflect.Type) string {
 		switch {
 		case t == reflect.TypeFor[time.Duration]():
 			return "duration"
 		case t.Kind() == reflect.Bool:
-			return "true or false"
+			return "boolean"
 		case t.Kind() == reflect.Int:
-			return "whole number"
+			return "integer"
 		case t.Kind() == reflect.Struct:
 			return "section"
 		}
@@ -256,15 +259,14 @@ func typeName(f reflect.StructField) string {
 	case t == reflect.TypeFor[Command]():
 		return "list of texts, or one text"
 	case t.Kind() == reflect.Slice:
-		return "list of " + strings.Replace(name(t.Elem())+"s", "text with variabless", "texts with variables", 1)
+		return "list of " + strings.Replace(name(t.Elem())+"s", "text $s", "texts $", 1)
 	case t.Kind() == reflect.Map:
 		return "name: " + name(t.Elem())
 	}
 	return name(t)
 }
 
-// examples reads a value for each path from the file that has them all, and has every
-// document of it checked.
+// examples reads a value for each path from the file that contains all settings, and checks every document in the file.
 func examples(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -285,7 +287,7 @@ func examples(t *testing.T) map[string]string {
 	return all
 }
 
-// gather notes the first value of each path.
+// gather stores the first value of each path.
 func gather(all map[string]string, path string, v any, typ reflect.Type) {
 	if typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()
@@ -299,7 +301,7 @@ func gather(all map[string]string, path string, v any, typ reflect.Type) {
 				gather(all, path+".NAME", item.Value, below)
 				continue
 			}
-			if typ.Kind() != reflect.Struct { // env: {LEVEL: info}
+			if typ.Kind() != reflect.Struct { // such as env: {LEVEL: info}
 				note(all, path, fmt.Sprintf("{%s: %v}", name, item.Value))
 				continue
 			}

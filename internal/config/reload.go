@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Reloadable reports why a running node with the configuration old cannot change to c without a restart, as Problems; nil if it can.
+// Reloadable returns nil if a running node can change from the configuration old to c without a restart. Otherwise it returns Problems that
+// say why not.
 func (c Config) Reloadable(old Config) error {
 	var changed []string
 	for _, part := range []struct {
@@ -20,26 +21,28 @@ func (c Config) Reloadable(old Config) error {
 		changed = append(changed, differing(part.path, reflect.ValueOf(part.old), reflect.ValueOf(part.new))...)
 	}
 	changed = slices.DeleteFunc(changed, func(path string) bool { return path == "node.candidate" }) // the elector calls Observer again
-	// Some values follow from others: the ones that the operator set come first.
+	// Some values result from others, so the values that the operator has set come first.
 	set := slices.DeleteFunc(slices.Clone(changed), func(path string) bool { _, ok := c.places[path]; return !ok })
 	if len(set) > 0 {
 		changed = set
 	}
 	found := c.movedStores(old)
 	for _, path := range changed {
-		found = append(found, c.Problem(path, "it has changed, and takes a restart: systemctl restart baton, on one host after the other"))
+		found = append(found, c.Problem(path, "the setting has changed, and the change needs a restart: "+
+			"systemctl restart baton, on one host after the other"))
 	}
 	return found.err()
 }
 
-// movedStores refuses other servers under an old name: records that jobs have staged at the old one would be in no table, and baton would
-// search for them at the new one.
+// movedStores reports stores whose name is unchanged, but whose servers have changed. Records that jobs have staged at the old server would
+// not reach any table, because baton would look for them at the new server.
 func (c Config) movedStores(old Config) (found Problems) {
 	for _, r := range c.AllStores()[1:] {
 		name := r.StoreName
 		if _, was := old.Stores[name]; was && old.Store(name).Place() != r.Place() && (c.reads(name) || old.reads(name)) {
-			found = append(found, c.Problem(r.At(""), "it is another server now, and changes may be staged at the old one: write the new "+
-				"server under another name, and that name into its jobs once nothing waits for them at the old one; or "+
+			found = append(found, c.Problem(r.At(""), "the store is another server now, but changes may still be staged at "+
+				"the old server: add the "+
+				"new server under another name, and use that name in the jobs when nothing waits at the old server; or "+
 				"systemctl restart baton, on one host after the other"))
 		}
 	}
@@ -51,7 +54,7 @@ func (c Config) reads(store string) bool {
 	return slices.ContainsFunc(c.Jobs, func(j Job) bool { return j.Flush.From.Store == store })
 }
 
-// differing names the settings that differ between two structs of one type.
+// differing returns the names of the settings that differ between two structs of the same type.
 func differing(path string, a, b reflect.Value) []string {
 	if reflect.DeepEqual(a.Interface(), b.Interface()) {
 		return nil

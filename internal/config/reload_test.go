@@ -22,8 +22,8 @@ func TestOnlyWhatTheNodeIsTakesARestart(t *testing.T) {
 		t.Error("what nobody puts into force is taken over: history.keep")
 	}
 	c.Election.TTL, c.Redis.URL, c.Log.Format = 11*time.Second, "redis://elsewhere", "json"
-	want := "election.ttl: it has changed, and takes a restart: systemctl restart baton, on one host after the other"
-	problems, _ := c.Reloadable(old).(Problems) //nolint:errorlint // it is that
+	want := "election.ttl: the setting has changed, and the change needs a restart: systemctl restart baton, on one host after the other"
+	problems, _ := c.Reloadable(old).(Problems) //nolint:errorlint // Reloadable returns exactly this type
 	if len(problems) == 0 {
 		t.Fatal("a node that is another one is taken over without a restart")
 	}

@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// checker holds values against the schema. It knows the keywords of JSON Schema that the
-// schema uses; another one fails the test, so that none is passed over.
+// checker checks values against the schema. It supports the keywords of JSON Schema that the schema uses. Any other keyword fails the test,
+// so that no keyword is ignored.
 type checker struct {
 	t    *testing.T
 	root keywords
@@ -29,7 +29,7 @@ func newChecker(t *testing.T, text []byte) checker {
 	return c
 }
 
-// misfit says where v is not as the schema wants it; "" is a fit.
+// misfit returns the place where v does not match the schema, or "" if v matches.
 func (c checker) misfit(v any) string { return c.check(c.root, v, "") }
 
 func (c checker) check(schema, v any, at string) string {
@@ -198,7 +198,7 @@ func (c checker) ofObject(s keywords, word string, want any, v keywords, at stri
 	return ""
 }
 
-// elsewhere passes over a keyword that says something of values of another kind.
+// elsewhere ignores a keyword that applies only to values of another type.
 func (c checker) elsewhere(word string) string {
 	if !slices.Contains(strings.Fields("pattern minLength minimum maximum items minItems uniqueItems properties propertyNames additionalProperties required dependentRequired"), word) {
 		c.t.Fatalf("the keyword %s is not known here", word)

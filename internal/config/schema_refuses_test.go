@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// Read and the schema refuse files with one thing wrong in how they are made.
+// TestSchemaRefusesWhatIsWronglyMade checks that Read and the schema reject files with one structural mistake.
 func TestSchemaRefusesWhatIsWronglyMade(t *testing.T) {
 	c := newChecker(t, Schema)
 	const databases = "databases: {main: {driver: sqlite, dsn: /var/lib/baton/x.db}}\n"
 	const counters = databases + "jobs:\n  - name: views\n    schedule: \"@every 5s\"\n    flush:\n      from: {type: counters, key: views}\n" +
 		"      to: {database: main, table: articles, key: [id]}\n      columns: {id: $field, views: $value}\n"
 	const command = "jobs:\n  - name: report\n    schedule: \"@daily\"\n    command: [/bin/true]\n"
-	files := []string{counters, command} // what is right, with one thing in the place of another
+	files := []string{counters, command} // valid files; swapped replaces one text in them
 	swapped := func(old, wrong string) string {
 		for _, base := range []string{counters, command} {
 			if strings.Contains(base, old) {
@@ -28,16 +28,16 @@ func TestSchemaRefusesWhatIsWronglyMade(t *testing.T) {
 		refused(t, c, good, false)
 	}
 	wrong := []string{
-		// A key that is unknown, or in the wrong place, or a value of another kind.
+		// These have an unknown key, a key in the wrong place, or a value of another type.
 		"nodes: {id: a}", "node: {ids: a}", "node: [a]", "node: a", "redis: redis://127.0.0.1:6379", "jobs: {report: {schedule: \"@daily\"}}",
 		"node: {priority: high}", "node: {candidate: maybe}", "http: {hosts: baton.example.com}", "databases: [main]",
 		"election: {ttl: 10}", "election: {ttl: 10 s}", "election: {ttl: 0s}", "election: {ttl: -1s}", "election: {drain: [2s]}",
 		"redis: {sentinel: {master: m, addresses: [\"10.0.0.1:26379\"], ttl: 1s}}",
-		// Texts.
+		// These have invalid texts.
 		"node: {id: \"db 1\"}", "election: {lock_key: \"a b\"}", "election: {lock_key: \"a{b\"}", "redis: {url: http://127.0.0.1:6379}", "redis: {url: redis://127.0.0.1:6379/x}",
 		"redis: {cluster: [10.0.0.1]}", "redis: {cluster: [\"redis://10.0.0.1:7000\"]}", "http: {listen: \"9747\"}", "http: {hosts: [\"https://baton.example.com\"]}",
 		"databases: {Main: {driver: sqlite, dsn: x.db}}", swapped("name: views", "name: Views"), swapped("name: report", "name: \"a report\""),
-		// Words and numbers.
+		// These have invalid words or numbers.
 		"log: {level: loud}", "log: {format: xml}", "election: {acquire: redlock}", "election: {lock_format: hash}", "election: {wait_replicas: -1}",
 		"node: {priority: 1001}", "node: {priority: -1}", "history: {keep: 0}", "history: {keep: 10001}", "max_concurrent_jobs: 0", "redis: {database: -1}",
 		"defaults: {overlap: maybe}", "defaults: {max_overlap: 1}", "defaults: {max_overlap: 0}", "defaults: {catch_up: some}", "defaults: {on_lost: forget}", "defaults: {retry: {limit: 1001}}",
@@ -46,14 +46,14 @@ func TestSchemaRefusesWhatIsWronglyMade(t *testing.T) {
 		swapped("key: [id]}", "key: [id], mode: merge}"), swapped("key: [id]}", "key: [id], schema: guess}"), swapped("views: $value", "views: {from: $value, op: max}"),
 		swapped("views: $value", "views: {from: $value, type: money}"), swapped("views: $value", "views: {from: $value, empty: zero}"),
 		"notify: [{name: ops, command: [/bin/true], on: [exploded]}]",
-		// What is missing.
+		// These lack a required key.
 		"databases: {main: {dsn: x.db}}", "databases: {main: {driver: sqlite}}", "databases: {main:}", "redis: {sentinel: {master: m}}", "redis: {sentinel: {addresses: [\"10.0.0.1:26379\"]}}",
 		"redis: {sentinel: {master: m, addresses: []}}", "redis: {cluster: []}", "redis: {quorum: [\"redis://a:1\", \"redis://b:1\"]}", "http: {tls: {cert_file: /etc/baton/tls.crt}}",
 		swapped("- name: report\n    schedule", "- schedule"), swapped("    schedule: \"@daily\"\n", ""), swapped("    command: [/bin/true]\n", ""), swapped("[/bin/true]", "[]"),
 		swapped("{type: counters, key: views}", "{type: counters}"), swapped("{type: counters, key: views}", "{key: views}"), swapped("{database: main, table: articles, key: [id]}", "{database: main, key: [id]}"),
 		swapped("      to: {database: main, table: articles, key: [id]}\n", ""), swapped("      columns: {id: $field, views: $value}\n", ""), swapped("type: counters, key: views", "type: hashes, key: \"view:<id>\""),
 		"notify: [{name: ops}]", "notify: [{command: [/bin/true]}]", "notify: [{name: ops, webhook: {token_file: /etc/baton/t}}]",
-		// What does not go together.
+		// These have settings that exclude each other.
 		"redis: {url: redis://a:1, cluster: [\"b:1\"]}", "redis: {url: redis://a:1, sentinel: {master: m, addresses: [\"b:1\"]}}", "redis: {cluster: [\"a:1\"], quorum: [\"redis://a:1\", \"redis://b:1\", \"redis://c:1\"]}",
 		"redis: {password: a, password_file: /b}", "stores: {a: {}}", "stores: {A: {url: redis://a:1}}", "stores: {redis: {url: redis://a:1}}", "stores: {a: {url: redis://a:1, cluster: [\"b:1\"]}}", "stores: {a: {url: redis://a:1, quorum: [\"redis://a:1\"]}}", "redis: {cluster: [\"a:1\"], tls: {cert_file: /a}}", "election: {acquire: setnx, lock_format: redisson}",
 		"databases: {main: {driver: sqlite, dsn: x, dsn_file: /y}}", "notify: [{name: ops, command: [/bin/true], webhook: https://a}]", "notify: [{name: ops, webhook: {url: https://a, url_file: /b}}]",
@@ -76,7 +76,7 @@ func TestSchemaRefusesWhatIsWronglyMade(t *testing.T) {
 	for _, text := range wrong {
 		refused(t, c, text, true)
 	}
-	// Read leaves schedules to who reads them.
+	// Read does not check schedules, because the caller passes that check.
 	for _, schedule := range []string{"", "5s", "@often", "@every", "* * * *", "* * * * * *", "TZ=UTC 0 0 * * *"} {
 		if c.misfit(decoded(t, swapped(`"@daily"`, `"`+schedule+`"`))) == "" {
 			t.Errorf("a schedule %q is taken", schedule)
@@ -84,7 +84,7 @@ func TestSchemaRefusesWhatIsWronglyMade(t *testing.T) {
 	}
 }
 
-// refused checks that Read and the schema think the same of a file.
+// refused checks that Read and the schema agree about a file.
 func refused(t *testing.T, c checker, text string, want bool) {
 	t.Helper()
 	config, err := parse("wrong.yaml", []byte(text), testSecrets)

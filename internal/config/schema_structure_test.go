@@ -7,9 +7,8 @@ import (
 	"baton/internal/flush/source/spec"
 )
 
-// structure is what the schema says beyond one setting's type: patterns, how many, and
-// what goes with what. That it is what Read wants is held by the files of
-// TestSchemaRefusesWhatIsWronglyMade and those of TestSchemaTakesWhatReadTakes.
+// structure returns the rules of the schema that go beyond the type of one setting: patterns, counts, and settings that depend on each
+// other. The files of TestSchemaRefusesWhatIsWronglyMade and TestSchemaTakesWhatReadTakes check that Read has the same rules.
 func structure() map[string]keywords {
 	url := `^$|\$\{|^(rediss?|valkeys?)://[^/?#]+(/[0-9]*)?$|^unix:///[^?#]+(\?db=[0-9]+)?$`
 	address := `\$\{|^[^/@\s]+:[0-9]+$`
@@ -103,7 +102,7 @@ func lockKeyPattern() keywords {
 	return keywords{"pattern": `^` + plain + `*(\{` + plain + `+\}` + plain + `*)?$`}
 }
 
-// oneOfTwo: a job flushes or runs a command.
+// oneOfTwo returns the rule that a job is either a flush or a command.
 func oneOfTwo() keywords {
 	ofCommands := keywords{}
 	for _, key := range []string{
@@ -123,7 +122,7 @@ func environment() keywords {
 	return keywords{"propertyNames": keywords{"pattern": envName.String(), "not": keywords{"pattern": "^BATON_"}}}
 }
 
-// flushOfEachType says which settings are for which types of sources, and what each needs.
+// flushOfEachType returns the rules that say which settings are allowed and required for each type of source.
 func flushOfEachType() []any {
 	var all []any
 	for _, source := range spec.Types() {
@@ -163,13 +162,13 @@ func flushOfEachType() []any {
 	return append(all, keywords{"if": whereFrom("vanished", "delete"), "then": needs})
 }
 
-// whereFrom is true of a flush whose from has this.
+// whereFrom returns a schema that matches a flush whose section from contains the given key and word.
 func whereFrom(key, word string) keywords {
 	from := keywords{"properties": keywords{key: is(word)}, "required": []any{key}}
 	return keywords{"properties": keywords{"from": from}, "required": []any{"from"}}
 }
 
-// targetOfEachMode says which settings a mode leaves no room for.
+// targetOfEachMode returns the rules that say which settings a mode does not allow.
 func targetOfEachMode() []any {
 	when := func(mode keywords, no ...string) any {
 		never := keywords{}
@@ -187,7 +186,7 @@ func targetOfEachMode() []any {
 
 func anyOf(s ...any) keywords { return keywords{"anyOf": s} }
 
-// both is true if all keys are set.
+// both returns a schema that matches if all keys are set.
 func both(keys ...any) any { return keywords{"required": keys} }
 
 func is(word string) keywords { return keywords{"const": word} }

@@ -15,21 +15,21 @@ import (
 	"baton/internal/testsupport/walk"
 )
 
-// TestSchemaIsUpToDate holds the schema against the code that it is written from.
+// TestSchemaIsUpToDate compares the schema with a new schema that is generated from the code.
 func TestSchemaIsUpToDate(t *testing.T) {
 	want := writtenSchema(t)
 	if flag.Lookup("update").Value.String() == "true" {
 		if err := os.WriteFile("schema.json", want, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		return // what is embedded is the old one
+		return // the old schema is embedded
 	}
 	if !bytes.Equal(Schema, want) {
 		t.Error("schema.json is not what the code says: go test ./internal/config -run Schema -update")
 	}
 }
 
-// decoded is a file as an editor has it: YAML with JSON's kinds of values.
+// decoded returns the content of a file as an editor sees it: YAML with the types of JSON.
 func decoded(t *testing.T, text string) any {
 	t.Helper()
 	var v, tree any
@@ -47,10 +47,10 @@ func decoded(t *testing.T, text string) any {
 	return tree
 }
 
-// testSecrets is an environment in which the passwords are set that testdata names.
+// testSecrets is an environment that contains the passwords that testdata names.
 func testSecrets(name string) (string, bool) { return "secret", strings.HasSuffix(name, "_PASSWORD") }
 
-// everyDocument are the files of testdata that have every setting.
+// everyDocument returns the files of testdata that contain every setting.
 func everyDocument(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile(everySetting)
@@ -95,7 +95,7 @@ func TestSchemaTakesWhatReadTakes(t *testing.T) {
 	}
 }
 
-// pageBlocks are the blocks of all pages that are YAML.
+// pageBlocks returns the YAML blocks of all pages.
 func pageBlocks(t *testing.T) []walk.Block {
 	t.Helper()
 	var all []walk.Block

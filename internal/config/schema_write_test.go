@@ -14,15 +14,14 @@ import (
 	"time"
 )
 
-// aDuration is what time.ParseDuration takes; with a digit that is not 0 it is more than 0.
-const aDuration = `^\+?([0-9]+(\.[0-9]*)?(ns|us|µs|μs|ms|s|m|h)|\.[0-9]+(ns|us|µs|μs|ms|s|m|h))+$`
+// aDuration matches the texts that parseDuration accepts. A duration with a digit other than 0 is positive.
+const aDuration = `^([0-9]+d|([0-9]+d|\+)?([0-9]+(\.[0-9]*)?(ns|us|µs|μs|ms|s|m|h)|\.[0-9]+(ns|us|µs|μs|ms|s|m|h))+)$`
 
-// keywords are a schema, or a part of one.
+// keywords is a schema, or a part of a schema.
 type keywords = map[string]any
 
-// schemaWriter makes the schema: names and types from the structs, meanings and defaults
-// from their comments, words and bounds from what Validate says of wrong values, and what
-// is true of several settings at a time from structure().
+// schemaWriter generates the schema. Names and types come from the structs, and meanings and defaults come from their comments. Words and
+// limits come from Validate's problems of wrong values. Rules about several settings come from structure().
 type schemaWriter struct {
 	t                *testing.T
 	docs             map[string]structDoc
@@ -55,7 +54,7 @@ func writtenSchema(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// object is a struct. An empty section is one that is not set.
+// object returns the schema of a struct. An empty section counts as not set.
 func (w *schemaWriter) object(at string, typ reflect.Type) keywords {
 	properties, required := keywords{}, []any{}
 	for _, f := range reflect.VisibleFields(typ) {
@@ -91,7 +90,7 @@ func (w *schemaWriter) object(at string, typ reflect.Type) keywords {
 	return w.structured(at, s)
 }
 
-// value is a setting of any type. Whatever is one word may be the text.
+// value returns the schema of a setting of any type. A value that is a single word may also be a text.
 func (w *schemaWriter) value(at string, typ reflect.Type, tag reflect.StructTag) keywords {
 	text := keywords{"type": []any{"string", "number", "boolean"}}
 	if typ.Kind() == reflect.Pointer {
@@ -130,7 +129,7 @@ func (w *schemaWriter) value(at string, typ reflect.Type, tag reflect.StructTag)
 	return s
 }
 
-// structured adds what is in the table about a setting.
+// structured adds the rules of the table structure for a setting.
 func (w *schemaWriter) structured(at string, s keywords) keywords {
 	more, ok := w.structure[at]
 	w.structureWritten[at] = w.structureWritten[at] || ok
@@ -138,7 +137,7 @@ func (w *schemaWriter) structured(at string, s keywords) keywords {
 	return s
 }
 
-// describe tells what a setting means, and its default where that is one value.
+// describe adds the meaning of a setting, and its default if the default is a single value.
 func (w *schemaWriter) describe(s keywords, at string, d fieldDoc) {
 	text := join(d.meaning)
 	if d.def != "" {
@@ -168,7 +167,7 @@ func (w *schemaWriter) describe(s keywords, at string, d fieldDoc) {
 	}
 }
 
-// wanted is what Validate says that it wants of a value.
+// wanted is the value that a problem of Validate asks for.
 type wanted struct {
 	words      []any
 	least, top string
@@ -189,11 +188,11 @@ func (w wanted) bounds(positive bool) keywords {
 }
 
 var (
-	wantWords = regexp.MustCompile(` is not known here; want ([A-Za-z0-9_]+(?:(?:, | or )[A-Za-z0-9_]+)*)$`)
-	wantRange = regexp.MustCompile(`want ([0-9]+) (?:to ([0-9]+)|or more)`)
+	wantWords = regexp.MustCompile(` is not known here; write ([A-Za-z0-9_]+(?:(?:, | or )[A-Za-z0-9_]+)*)$`)
+	wantRange = regexp.MustCompile(`must be (?:from )?([0-9]+) (?:to ([0-9]+)|or more)`)
 )
 
-// learn takes apart what Validate has said.
+// learn reads the wanted value from a problem of Validate.
 func (w wanted) learn(message string) wanted {
 	if m := wantWords.FindStringSubmatch(message); m != nil {
 		for word := range strings.SplitSeq(strings.ReplaceAll(m[1], " or ", ", "), ", ") {
@@ -208,8 +207,7 @@ func (w wanted) learn(message string) wanted {
 	return w
 }
 
-// askForWanted puts wrong values in the place of all right ones, one at a time, and notes
-// what Validate wants instead.
+// askForWanted replaces each valid value with a wrong value, one at a time, and stores the values that Validate asks for.
 func askForWanted(t *testing.T) map[string]wanted {
 	t.Helper()
 	all := map[string]wanted{}
@@ -233,7 +231,7 @@ func askForWanted(t *testing.T) map[string]wanted {
 	return all
 }
 
-// problemsOf are what Validate finds.
+// problemsOf returns the problems that Validate finds.
 func problemsOf(t *testing.T, tree any) Problems {
 	t.Helper()
 	text, err := json.Marshal(tree)
@@ -248,8 +246,8 @@ func problemsOf(t *testing.T, tree any) Problems {
 	return problems
 }
 
-// eachValue visits all texts and whole numbers of a file, each by its path and by that of its
-// setting. What has been set is taken back.
+// eachValue visits all texts and whole numbers of a file, with the path of the value and the path of its setting. It restores the values
+// that visit has changed.
 func eachValue(v any, path, at string, typ reflect.Type, visit func(path, at string, kind reflect.Kind, set func(any))) {
 	for typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()

@@ -13,7 +13,8 @@ import (
 	"baton/internal/text"
 )
 
-// Password is the content of the password file, which is read at every call, or the password in the configuration or the URL, or "".
+// Password returns the password. It returns the content of the password file, which it reads at every call, or else the password in the
+// configuration or in the URL, or else "".
 func (r Redis) Password() (string, error) {
 	if r.PasswordFile != "" {
 		return readSecret(r.At("password_file"), r.PasswordFile)
@@ -28,7 +29,7 @@ func (r Redis) Password() (string, error) {
 	return "", nil
 }
 
-// SentinelPassword is the Sentinels' own password, found as Password is.
+// SentinelPassword returns the Sentinels' own password. It looks for the password in the same way as Password.
 func (r Redis) SentinelPassword() (string, error) {
 	switch s := r.Sentinel; {
 	case s == nil:
@@ -40,8 +41,8 @@ func (r Redis) SentinelPassword() (string, error) {
 	}
 }
 
-// DSN is the data source name: the content of dsn_file, which is read at every call, or the inline one. It contains a password: do not
-// print it.
+// DSN returns the data source name. It returns the content of dsn_file, which it reads at every call, or the DSN in the configuration. The
+// DSN contains a password, so it must not be printed.
 func (d Database) DSN() (string, error) {
 	if d.DSNFile != "" {
 		return readSecret("dsn_file", d.DSNFile)
@@ -49,8 +50,8 @@ func (d Database) DSN() (string, error) {
 	return d.DSNInline, nil
 }
 
-// Address is the URL: the content of the file, which is read at every call, or the one in the configuration. It may contain a secret: do
-// not print it.
+// Address returns the URL. It returns the content of url_file, which it reads at every call, or the URL in the configuration. The URL may
+// contain a secret, so it must not be printed.
 func (w Webhook) Address() (string, error) {
 	if w.URLFile != "" {
 		return readSecret("url_file", w.URLFile)
@@ -58,7 +59,7 @@ func (w Webhook) Address() (string, error) {
 	return w.URL, nil
 }
 
-// Token is the token for authorization, read at every call; "" without one.
+// Token returns the token for authorization, which it reads at every call. It returns "" if there is no token.
 func (w Webhook) Token() (string, error) {
 	if w.TokenFile == "" {
 		return "", nil
@@ -66,8 +67,8 @@ func (w Webhook) Token() (string, error) {
 	return readSecret("token_file", w.TokenFile)
 }
 
-// TLSConfig is the encryption of a connection to Redis; nil without TLS. It reads the files at every call. Without server_name the name
-// is left to the caller that dials, which knows the host.
+// TLSConfig returns the TLS configuration of a connection to Redis, or nil if the connection does not use TLS. It reads the files at every
+// call. If the configuration has no server_name, the caller that dials must set it in the result, because that caller knows the host.
 func (r Redis) TLSConfig() (*tls.Config, error) {
 	if !r.encrypted() {
 		return nil, nil
@@ -85,7 +86,7 @@ func (r Redis) TLSConfig() (*tls.Config, error) {
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
 			return nil, fmt.Errorf("%s: %s has no certificate in it; "+
-				"want PEM, lines from -----BEGIN CERTIFICATE----- on", r.At("tls.ca_file"), r.TLS.CAFile)
+				"it must be a PEM file with a line -----BEGIN CERTIFICATE-----", r.At("tls.ca_file"), r.TLS.CAFile)
 		}
 	}
 	if r.TLS.CertFile != "" {
@@ -109,13 +110,13 @@ func (t TLS) keyPair(at string) (tls.Certificate, error) {
 	}
 	own, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return own, fmt.Errorf("%s: %s and %s: %w; want a certificate and its private key, both PEM, "+
-			"the key without a passphrase", at, t.CertFile, t.KeyFile, err)
+		return own, fmt.Errorf("%s: %s and %s: %w; give a certificate and its private key as PEM files, "+
+			"and the key without a passphrase", at, t.CertFile, t.KeyFile, err)
 	}
 	return own, nil
 }
 
-// readSecret reads a file of one line. Its errors name the file, never its content.
+// readSecret reads a file with one line. Its errors name the file, but never quote the content.
 func readSecret(key, path string) (string, error) {
 	b, err := readFile(key, path)
 	if err != nil {
@@ -131,14 +132,14 @@ func readSecret(key, path string) (string, error) {
 	return s, nil
 }
 
-// readFile reads a file. Its errors name the file's setting, and the remedy.
+// readFile reads a file. Its errors contain the name of the setting and the remedy.
 func readFile(key, path string) ([]byte, error) {
 	b, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%s: %w; create it or correct the path", key, err)
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("%s: %w; let this user read it, or hand it over by systemd's LoadCredential=", key, err)
+		return nil, fmt.Errorf("%s: %w; allow this user to read it, or pass it by systemd's LoadCredential=", key, err)
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}

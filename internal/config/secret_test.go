@@ -97,7 +97,7 @@ func TestMastersTakeTheSharedCredentialsUnlessTheyHaveTheirOwn(t *testing.T) {
 	}
 }
 
-// certificate makes a self-signed certificate and its key, as PEM files.
+// certificate makes a self-signed certificate and its key, and returns the paths of the PEM files.
 func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -134,7 +134,7 @@ func TestTLSIsOnWhereTheConfigurationSaysSo(t *testing.T) {
 		{Redis{Cluster: []string{"a:1"}, TLS: &TLS{}}, true},
 		{Redis{Sentinel: &Sentinel{}}, false},
 		{Redis{Sentinel: &Sentinel{}, TLS: &TLS{}}, true},
-		// The tls of a quorum's masters is none of the data's.
+		// The TLS setting of a quorum's masters does not apply to the data.
 		{Redis{URL: "redis://h", TLS: &TLS{CAFile: "/none"}}, false},
 	} {
 		c, err := tc.redis.TLSConfig()
@@ -158,7 +158,7 @@ func TestTLSFilesAreReadAnew(t *testing.T) {
 	if b, err := os.ReadFile(cert); err != nil || !alone.AppendCertsFromPEM(b) {
 		t.Fatal(err)
 	}
-	// With a ca_file the system's authorities have no say.
+	// With a ca_file the system's certificate authorities are not used.
 	if first.RootCAs == nil || !first.RootCAs.Equal(alone) || len(first.Certificates) != 1 || first.ServerName != "redis.internal" {
 		t.Errorf("%+v", first)
 	}
@@ -183,14 +183,14 @@ func TestTLSFilesThatCannotBeUsedAreNamed(t *testing.T) {
 	none, junk, locked := cert+"x", filepath.Join(t.TempDir(), "junk"), filepath.Join(t.TempDir(), "locked")
 	write(t, junk, planted+"\n")
 	write(t, locked, "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n")
-	const remedy = "; want a certificate and its private key, both PEM, the key without a passphrase"
+	const remedy = "; give a certificate and its private key as PEM files, and the key without a passphrase"
 	for _, tc := range []struct {
 		tls  TLS
 		want string
 	}{
 		{TLS{CAFile: none}, "redis.tls.ca_file: open " + none + ": no such file or directory; create it or correct the path"},
 		{TLS{CAFile: filepath.Dir(cert)}, "redis.tls.ca_file: read " + filepath.Dir(cert) + ": is a directory"},
-		{TLS{CAFile: key}, "redis.tls.ca_file: " + key + " has no certificate in it; want PEM, lines from -----BEGIN CERTIFICATE----- on"},
+		{TLS{CAFile: key}, "redis.tls.ca_file: " + key + " has no certificate in it; it must be a PEM file with a line -----BEGIN CERTIFICATE-----"},
 		{TLS{CertFile: none, KeyFile: key}, "redis.tls.cert_file: open " + none + ": no such file or directory; create it or correct the path"},
 		{TLS{CertFile: cert, KeyFile: none}, "redis.tls.key_file: open " + none + ": no such file or directory; create it or correct the path"},
 		{TLS{CertFile: cert, KeyFile: otherKey}, "redis.tls: " + cert + " and " + otherKey + ": tls: private key does not match public key" + remedy},

@@ -21,7 +21,7 @@ import (
 
 const hidden = "***"
 
-// Show is c as YAML, for people: every secret is ***.
+// Show returns c as YAML for people. Every secret is replaced with ***.
 func Show(c Config) []byte {
 	c.Redis = c.Redis.hidden()
 	c.Stores = eachStore(c.Stores, Redis.hidden)
@@ -40,13 +40,13 @@ func Show(c Config) []byte {
 	return Encode(c)
 }
 
-// ShowJob is one job of a configuration as YAML, without any secret.
+// ShowJob returns one job of a configuration as YAML, without secrets.
 func ShowJob(j Job) string {
-	_, shown, _ := strings.Cut(string(Show(Config{Jobs: []Job{j.argumentsHidden()}})), "\njobs:\n") // the rest is empty
+	_, shown, _ := strings.Cut(string(Show(Config{Jobs: []Job{j.argumentsHidden()}})), "\njobs:\n") // the text before that is empty
 	return shown
 }
 
-// argumentsHidden hides the arguments of the command: any may be a secret, or have one.
+// argumentsHidden hides the arguments of the command, because any argument may be or contain a secret.
 func (j Job) argumentsHidden() Job {
 	if len(j.Command) > 1 {
 		j.Command = Command{j.Command[0], hidden}
@@ -54,7 +54,8 @@ func (j Job) argumentsHidden() Job {
 	return j
 }
 
-// Words in a name, between _ and -, that show that its variable holds a secret. Some names are written in one word: PGPASSWORD, APIKEY.
+// secretWord matches words in a variable's name that show that the variable contains a secret. Words are separated by "_" or "-". Some
+// names are written as one word, such as PGPASSWORD or APIKEY.
 var (
 	secretWord = regexp.MustCompile(`(?i)(?:^|[_-])(?:(?:pg)?pass|pwd|dsn|` +
 		`[a-z0-9]*(?:passwd|password|passphrase|secret|token|credential)s?|` +
@@ -62,11 +63,12 @@ var (
 	vagueWord = regexp.MustCompile(`(?i)(?:^|[_-])(?:keys?|auth|urls?)[0-9]*(?:$|[_-])`)
 )
 
-// HoldsSecret reports whether a variable of that name holds a secret as its whole value. PWD is a shell's working directory.
+// HoldsSecret reports whether the whole value of a variable with this name is a secret. It excludes PWD, which is the working directory of
+// a shell.
 func HoldsSecret(name string) bool { return name != "PWD" && secretWord.MatchString(name) }
 
-// IsSecretName reports whether a variable of that name may hold a secret: in a DATABASE_URL the secret is a part of the value, and a
-// KEY_COUNT is none.
+// IsSecretName reports whether a variable with this name may contain a secret. For example, a part of a DATABASE_URL may be a secret, but a
+// KEY_COUNT is no secret.
 func IsSecretName(name string) bool { return HoldsSecret(name) || vagueWord.MatchString(name) }
 
 func (j Job) hidden() Job {
@@ -80,7 +82,7 @@ func (j Job) hidden() Job {
 	return j
 }
 
-// hidden keeps the host alone: the path of a hook is its secret.
+// hidden returns w with only the host of the URL, because the path of a webhook is a secret.
 func (w *Webhook) hidden() *Webhook {
 	if w == nil {
 		return nil
@@ -101,8 +103,8 @@ func (w *Webhook) escaped() *Webhook {
 	return &Webhook{URL: escape(w.URL), URLFile: escape(w.URLFile), TokenFile: escape(w.TokenFile)}
 }
 
-// Encode is c as YAML that Load reads back, secrets and all: for files that only
-// their owner can read, never for a terminal or a log.
+// Encode returns c as YAML with all secrets, in a form that Load can read. The result is only for files that only their owner can read. It
+// must never be written to a terminal or a log.
 func Encode(c Config) []byte {
 	c.Redis = c.Redis.escaped()
 	c.Stores = eachStore(c.Stores, Redis.escaped)
@@ -122,14 +124,15 @@ func Encode(c Config) []byte {
 	for i, n := range c.Notify {
 		c.Notify[i].Webhook = n.Webhook.escaped()
 	}
-	// Structs of texts, lists and durations always encode.
+	// Encoding cannot fail for structs of texts, lists and durations.
 	root, _ := yaml.ValueToNode(c, yaml.IndentSequence(true), yaml.OmitEmpty(),
 		yaml.CustomMarshaler(func(d time.Duration) ([]byte, error) { return []byte(text.Exact(d)), nil }))
 	ast.Walk(quoter{}, root)
 	return []byte(root.String() + "\n")
 }
 
-// quoter makes texts with control characters be written in double quotes, tabs and line breaks too: the library would lose some of them.
+// quoter puts texts with control characters, including tabs and line breaks, in double quotes, because the library would lose some of these
+// characters.
 type quoter struct{}
 
 // Visit implements [ast.Visitor].
@@ -140,15 +143,15 @@ func (q quoter) Visit(n ast.Node) ast.Visitor {
 	return q
 }
 
-// Hash is a short text that differs when two nodes would run jobs differently: it covers jobs, and databases by name and driver. Nodes
-// may differ in the rest, such as the place of a password.
+// Hash returns a short text that is different if two nodes would run jobs differently. It includes the jobs, and the names and drivers of
+// the databases. Nodes may differ in the other settings, such as the file of a password.
 func Hash(c Config) string {
 	type database struct{ Name, Driver string }
 	var dbs []database
 	for _, name := range slices.Sorted(maps.Keys(c.Databases)) {
 		dbs = append(dbs, database{name, c.Databases[name].Driver})
 	}
-	b, _ := json.Marshal(struct { // texts and numbers always encode
+	b, _ := json.Marshal(struct { // cannot fail, because the fields are texts and numbers
 		Jobs      []Job
 		Databases []database
 	}{c.Jobs, dbs})
@@ -156,7 +159,7 @@ func Hash(c Config) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// hidden is r without its secrets.
+// hidden returns r without its secrets.
 func (r Redis) hidden() Redis {
 	r.URL, r.Quorum = hideUser(r.URL), each(r.Quorum, hideUser)
 	r.PasswordInline = hide(r.PasswordInline)
@@ -168,7 +171,7 @@ func (r Redis) hidden() Redis {
 	return r
 }
 
-// escaped is r in a form that Load reads back unchanged.
+// escaped returns r in a form that Load reads back unchanged.
 func (r Redis) escaped() Redis {
 	r.URL, r.Cluster, r.Quorum = escape(r.URL), each(r.Cluster, escape), each(r.Quorum, escape)
 	r.PasswordFile, r.PasswordInline = escape(r.PasswordFile), escape(r.PasswordInline)
@@ -186,7 +189,7 @@ func (r Redis) escaped() Redis {
 	return r
 }
 
-// eachStore applies f to every store, in a map of its own.
+// eachStore returns a copy of the map after applying f to every store.
 func eachStore(stores map[string]Store, f func(Redis) Redis) map[string]Store {
 	out := maps.Clone(stores)
 	for name, s := range out {
@@ -195,7 +198,7 @@ func eachStore(stores map[string]Store, f func(Redis) Redis) map[string]Store {
 	return out
 }
 
-// each applies f to every text, in a list of its own.
+// each returns a copy of the list after applying f to every text.
 func each(list []string, f func(string) string) []string {
 	out := slices.Clone(list)
 	for i, s := range out {
@@ -225,7 +228,7 @@ func hideUser(raw string) string {
 	return scheme + "://:" + hidden + "@" + rest
 }
 
-// escape keeps Load from replacing ${NAME} in a literal text.
+// escape changes s so that Load does not replace ${NAME} in it.
 func escape(s string) string {
 	return literal.ReplaceAllStringFunc(s, func(m string) string { return "$" + m })
 }

@@ -29,7 +29,7 @@ func TestShowReadsBackAsTheSameConfiguration(t *testing.T) {
 	}
 }
 
-// Encode writes what Load reads back, every setting of it.
+// TestEveryPolicyReadsBackAsItWas checks that Load reads back every setting that Encode writes.
 func TestEveryPolicyReadsBackAsItWas(t *testing.T) {
 	c, err := read(t, full, nil, nil)
 	if err != nil {
@@ -98,7 +98,7 @@ func TestEncodeKeepsSecretsAndDollarSigns(t *testing.T) {
 	if again.Redis.URL != c.Redis.URL || again.Databases["main"] != c.Databases["main"] {
 		t.Errorf("%+v", again)
 	}
-	// Not valid together, but every field that is expanded is written so that it reads back.
+	// These settings are not valid together, but every field with an expanded text must be written so that it can be read back.
 	c.Redis = Redis{
 		URL: "redis://${X}", PasswordFile: "${X}/a", PasswordInline: planted + "${X}", Cluster: []string{"${X}:1"}, Quorum: []string{"redis://${X}", "b"},
 		Sentinel: &Sentinel{Master: "${X}", Addresses: []string{"${Y}:1"}, PasswordFile: "${X}/b", PasswordInline: planted + "${Y}"},

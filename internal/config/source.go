@@ -2,17 +2,17 @@ package config
 
 import "baton/internal/flush/source/spec"
 
-// Kind is the source's kind, or the zero Kind if there is none.
+// Kind returns the kind of the source. It returns the zero Kind if the type is unknown.
 func (f From) Kind() spec.Kind {
 	kind, _ := spec.Find(f.Type, f.Key, f.Mode == ModeWatermark)
 	return kind
 }
 
-// option is a setting of a flush that not every kind of source has.
+// option is a setting of a flush that only some kinds of sources have.
 type option struct {
 	path string
 	set  bool
-	word *string // nil: its default is no word
+	word *string // nil if the default is no word
 }
 
 func (f *Flush) options() []option {
@@ -24,12 +24,12 @@ func (f *Flush) options() []option {
 		word(".from.on_gap", &from.OnGap), word(".from.start", &from.Start),
 		{".from.retain", from.Retain != 0, nil}, word(".from.value", &from.Value), word(".from.vanished", &from.Vanished),
 		{".from.max_pct", from.MaxPct != 0, nil}, word(".to.generation", &f.To.Generation),
-		word(".to.adopt", &f.To.Adopt),
+		word(".to.adopt", &f.To.Adopt), {".to.keep_deleted", f.To.KeepDeleted != 0, nil},
 		{".to.delete_when", len(f.To.DeleteWhen) > 0, nil}, {".verify", f.Verify != Verify{}, nil},
 	}
 }
 
-// options refuses settings that the kind of source does not have.
+// options reports the settings of a flush that its kind of source does not have.
 func (v *validator) options(path string, f Flush) {
 	kind := f.From.Kind()
 	for _, o := range f.options() {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Store is a further Redis, with data to flush and no lock: a job names it in from.store. While a store is away its own jobs fail, and no
-// others. One of URL, Sentinel and Cluster names the servers. All of it is as in redis.
+// Store is a further Redis, with data to flush and no lock: a job names it in from.store. While a store is unavailable, only the jobs that
+// read it fail. One of URL, Sentinel and Cluster names the servers. The settings mean the same as in redis.
 type Store struct {
 	// URL is one server: redis://host:port/db, rediss:// for TLS, or
 	// unix:///path/to.sock?db=0. This or sentinel or cluster is required.
@@ -20,8 +20,7 @@ type Store struct {
 	Username string `yaml:"username,omitempty"`
 	// PasswordFile holds the password, one line, read at every dial. Default: none.
 	PasswordFile string `yaml:"password_file,omitempty" config:"expand"`
-	// PasswordInline is the password itself, for one that comes from the
-	// environment. Default: none.
+	// PasswordInline is the password itself, if it comes from the environment. Default: none.
 	PasswordInline string `yaml:"password,omitempty" config:"expand"`
 	// Database is the number of the database behind Sentinels. Default: 0.
 	Database int `yaml:"database,omitempty"`
@@ -34,10 +33,10 @@ type Store struct {
 	TLS *TLS `yaml:"tls,omitempty"`
 }
 
-// lockStore is the name of the Redis that has the lock, among the names of stores.
+// lockStore is the name of the Redis with the lock. No store may have this name.
 const lockStore = "redis"
 
-// Store is the Redis with the data of jobs with that from.store; "" is the Redis that has the lock.
+// Store returns the Redis that contains the data of jobs with the given from.store. The name "" means the Redis with the lock.
 func (c Config) Store(name string) Redis {
 	if name == "" {
 		return c.Redis
@@ -45,10 +44,10 @@ func (c Config) Store(name string) Redis {
 	return c.Stores[name].redis(name)
 }
 
-// StoreOf is the Redis with the data of a job.
+// StoreOf returns the Redis that contains the data of a job.
 func (c Config) StoreOf(j Job) Redis { return c.Store(j.Flush.From.Store) }
 
-// AllStores are all of them: the Redis that has the lock, and those under stores by their names.
+// AllStores returns all stores. The Redis with the lock is the first, and the others follow in the order of their names.
 func (c Config) AllStores() []Redis {
 	all := []Redis{c.Redis}
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
@@ -64,7 +63,7 @@ func (s Store) redis(name string) Redis {
 	}
 }
 
-// of is the part of a Redis that is also in a Store.
+// of returns a Store with the settings of r that a Store also has.
 func (Store) of(r Redis) Store {
 	return Store{
 		URL: r.URL, Username: r.Username, PasswordFile: r.PasswordFile, PasswordInline: r.PasswordInline,
@@ -72,7 +71,7 @@ func (Store) of(r Redis) Store {
 	}
 }
 
-// At is the path of one of its settings: redis.url, or stores.NAME.url; of "" its own.
+// At returns the path of a setting of r, such as redis.url or stores.NAME.url. For the setting "" it returns the path of r itself.
 func (r Redis) At(setting string) string {
 	section := lockStore
 	if r.StoreName != "" {
@@ -81,13 +80,14 @@ func (r Redis) At(setting string) string {
 	return strings.TrimSuffix(section+"."+setting, ".")
 }
 
-// Data is r reduced to its data: two equal ones need only one set of connections.
+// Data returns only the settings of r that concern its data. Two stores with equal Data can share their connections.
 func (r Redis) Data() Redis {
 	r.Quorum, r.StoreName = nil, ""
 	return r
 }
 
-// Place identifies servers, and the databases there, by their addresses alone: two equal ones have the same keys. It contains no secret.
+// Place returns a text that identifies servers and the databases on them, by their addresses alone. Two stores with the same Place contain
+// the same keys. The text contains no secret.
 func (r Redis) Place() string {
 	var servers []string
 	name, db := "", fmt.Sprint(r.Database)
@@ -112,7 +112,7 @@ func (r Redis) Place() string {
 	return name + strings.ToLower(strings.Join(servers, ",")) + "/" + db
 }
 
-// stores checks the stores.
+// stores checks the names and the settings of all stores.
 func (v *validator) stores() {
 	for _, r := range v.AllStores()[1:] {
 		at, name := r.At(""), r.StoreName
@@ -120,13 +120,13 @@ func (v *validator) stores() {
 		case name == lockStore:
 			v.fail(at, "the Redis that has the lock is called redis already; choose another name")
 		case !databaseName.MatchString(name):
-			v.fail(at, "want a name of lower-case letters, digits, dashes and underscores, at most 63")
+			v.fail(at, "use lower-case letters, digits, dashes and underscores, at most 63 characters")
 		}
 		v.redis(r)
 	}
 }
 
-// storeOf checks the store that a job reads.
+// storeOf checks the name of the store that a job reads.
 func (v *validator) storeOf(path, name string) bool {
 	if _, ok := v.Stores[name]; ok || name == "" {
 		return true

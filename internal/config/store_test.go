@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// flushing is a configuration with these stores, and a job for each of the sources.
+// flushing returns a configuration with the given stores, and with a job for each source.
 func flushing(stores string, sources ...string) string {
 	text := "stores: {" + stores + "}\ndatabases: {main: {driver: sqlite, dsn: x.db}}\njobs:\n"
 	for i, from := range sources {
@@ -22,9 +22,9 @@ func TestBadStoresAreReportedAtTheirPlaceWithTheRemedy(t *testing.T) {
 		{"nothing", flushing(`a: {}`), "1:10: stores.a.url: required; for example redis://127.0.0.1:6379/0"},
 		{"name of redis", flushing(`redis: {url: "redis://h"}`),
 			"1:10: stores.redis: the Redis that has the lock is called redis already; choose another name"},
-		{"name", flushing(`A.b: {url: "redis://h"}`), "1:10: stores.A.b: want a name of lower-case letters, digits, dashes and underscores, at most 63"},
+		{"name", flushing(`A.b: {url: "redis://h"}`), "1:10: stores.A.b: use lower-case letters, digits, dashes and underscores, at most 63 characters"},
 		{"quorum", flushing(`a: {url: "redis://h", quorum: []}`),
-			"1:32: stores.a.quorum: unknown key; there are url, username, password_file, password, database, sentinel, cluster, tls"},
+			"1:32: stores.a.quorum: unknown key; choose one of url, username, password_file, password, database, sentinel, cluster, tls"},
 		{"url", flushing(`a: {url: "http://h"}`), "1:14: stores.a.url: " + wantURL},
 		{"Sentinel as a URL", flushing(`a: {url: "redis+sentinel://h:26379/m"}`),
 			"1:14: stores.a.url: a URL is one server; remove it, and write the Sentinels under stores.a.sentinel"},
@@ -33,7 +33,7 @@ func TestBadStoresAreReportedAtTheirPlaceWithTheRemedy(t *testing.T) {
 		{"tls without encryption", flushing(`a: {url: "redis://h", tls: {}}`),
 			"1:32: stores.a.tls: stores.a.url is not encrypted; write rediss:// there, or remove tls"},
 		{"sentinel", flushing(`a: {sentinel: {master: m, addresses: [b]}}`),
-			"1:48: stores.a.sentinel.addresses[0]: want host:port, for example 10.0.0.1:26379"},
+			"1:48: stores.a.sentinel.addresses[0]: write host:port, for example 10.0.0.1:26379"},
 
 		{"unknown store", flushing(`shop: {url: "redis://h"}`, "store: shp, "+views),
 			`4:52: jobs[0].flush.from.store: "shp" is not under stores; did you mean shop?`},
@@ -116,9 +116,9 @@ func TestAnotherServerUnderAnOldNameTakesARestart(t *testing.T) {
 		c    Config
 		want string
 	}{
-		"another server":                {of(`a: {url: "redis://g"}`, "a"), "stores.a: it is another server now"},
-		"another database":              {of(`a: {url: "redis://h/1"}`, "a"), "stores.a: it is another server now"},
-		"names that change":             {of(`a: {url: "redis://i"}, b: {url: "redis://h"}`, "b"), "stores.a: it is another server now"},
+		"another server":                {of(`a: {url: "redis://g"}`, "a"), "stores.a: the store is another server now"},
+		"another database":              {of(`a: {url: "redis://h/1"}`, "a"), "stores.a: the store is another server now"},
+		"names that change":             {of(`a: {url: "redis://i"}, b: {url: "redis://h"}`, "b"), "stores.a: the store is another server now"},
 		"another user":                  {of(`a: {url: "redis://u:p@h:6379/0"}`, "a"), ""},
 		"a store that no job reads":     {of(`a: {url: "redis://h"}, b: {url: "redis://j"}`, "a"), ""},
 		"a job that goes elsewhere":     {of(`a: {url: "redis://h"}, c: {url: "redis://g"}`, "c"), ""},

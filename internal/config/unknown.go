@@ -10,7 +10,7 @@ import (
 	"baton/internal/text"
 )
 
-// unknown reports a key that the struct v does not have.
+// unknown reports a key that does not exist in the struct v.
 func (d *decoder) unknown(key ast.Node, v reflect.Value, name, at string) {
 	var known []string
 	for _, f := range reflect.VisibleFields(v.Type()) {
@@ -21,7 +21,7 @@ func (d *decoder) unknown(key ast.Node, v reflect.Value, name, at string) {
 	d.fail(key, at, "unknown key; %s", suggest(name, known))
 }
 
-// suggest names the word that was probably meant, or all words.
+// suggest returns a text with the known word that is most similar to the argument word, or with all known words if none is similar.
 func suggest(word string, known []string) string {
 	best, least := "", 3
 	for _, k := range known {
@@ -32,10 +32,10 @@ func suggest(word string, known []string) string {
 	if best != "" {
 		return fmt.Sprintf("did you mean %s?", best)
 	}
-	return "there are " + strings.Join(known, ", ")
+	return "choose one of " + strings.Join(known, ", ")
 }
 
-// isKey reports whether any part of the configuration has a key of this name.
+// isKey reports whether any part of the configuration has a key with this name.
 func isKey(name string) bool { return hasKey(reflect.TypeFor[Config](), name) }
 
 func hasKey(t reflect.Type, name string) bool {

@@ -10,26 +10,26 @@ import (
 	"time"
 )
 
-// Checks are the checks of other packages; a nil one is left out.
+// Checks contains checks of other packages. A nil check is skipped.
 type Checks struct {
 	// Schedule checks a schedule in a time zone.
 	Schedule func(spec, timeZone string) error
-	// Interval is the shortest time between two slots of a schedule; 0: it has no interval.
+	// Interval returns the shortest time between two slots of a schedule. It returns 0 if the schedule has no interval.
 	Interval func(spec, timeZone string) time.Duration
 	// Key checks one key in Redis.
 	Key func(key string) error
-	// Flush checks a flush as a whole, after the checks made here.
+	// Flush checks a whole flush, after the checks of this package.
 	Flush func(Redis, Flush) error
 }
 
-// validator collects problems.
+// validator collects the problems of a configuration.
 type validator struct {
 	Config
 	problems Problems
 }
 
-// Validate reports everything that is wrong with c, which WithDefaults has
-// completed, as Problems sorted by line. It reads no file and connects nowhere.
+// Validate returns everything that is wrong with c as Problems, sorted by line. c must have been completed by WithDefaults. Validate reads
+// no file and makes no connection.
 func (c Config) Validate(checks Checks) error {
 	v := &validator{Config: c}
 	v.node()
@@ -60,7 +60,7 @@ func (v *validator) required(path, value, example string) bool {
 	return value != ""
 }
 
-// choice checks a value that must be one of a few words; it does not require one.
+// choice checks that a value is one of a few words. It also accepts an empty value.
 func (v *validator) choice(path, value string, words ...string) {
 	if value == "" || slices.Contains(words, value) {
 		return
@@ -69,10 +69,10 @@ func (v *validator) choice(path, value string, words ...string) {
 		v.fail(path, "%q is not known here; %s", value, s)
 		return
 	}
-	v.fail(path, "%q is not known here; want %s", value, orList(words))
+	v.fail(path, "%q is not known here; write %s", value, orList(words))
 }
 
-// orList writes a, b or c.
+// orList returns a text such as "a, b or c".
 func orList(words []string) string {
 	last := len(words) - 1
 	if last == 0 {
@@ -81,7 +81,7 @@ func orList(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// nodeID is a text that fits into a key, a log field and a shell argument without quotes.
+// nodeID matches a node id, which needs no quotes in a key, a log field or a shell argument.
 var nodeID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
 
 // MaxPriority is the highest priority of a node.
@@ -91,22 +91,23 @@ func (v *validator) node() {
 	if v.Node.ID == "" {
 		v.fail("node.id", "this host has no name; set node.id or --node-id")
 	} else if !nodeID.MatchString(v.Node.ID) {
-		v.fail("node.id", "%q: want letters, digits, dots, dashes and underscores, at most 128", v.Node.ID)
+		v.fail("node.id", "%q: use letters, digits, dots, dashes and underscores, at most 128 characters", v.Node.ID)
 	}
 	if p := v.Node.Priority; p < 0 || p > MaxPriority {
-		v.fail("node.priority", "%d: want 0 to %d; of two nodes the one with more leads", p, MaxPriority)
+		v.fail("node.priority", "%d: must be from 0 to %d; of two nodes, the one with the higher priority leads", p, MaxPriority)
 	}
 }
 
-// longestInterval keeps a live node from counting as gone: it registers when it asks, but not each time.
+// longestInterval is the maximum interval between polls. With a longer interval a live node would count as gone, because a node registers
+// at its polls.
 const longestInterval = 30 * time.Second
 
-// noLockKey is the problem of a configuration as the packages install it.
+// noLockKey is the message if the lock key is empty, as it is in the configuration that baton's packages install.
 const noLockKey = "is empty: write a name for this installation, the same on all its hosts; " +
 	"hosts with the same key in the same Redis are one election"
 
-// AwaitsLockKey reports whether a configuration lacks only the name of its lock. The packages install such a one, so that two
-// installations never share a lock unnoticed.
+// AwaitsLockKey reports whether the only problem of a configuration is the missing name of its lock. The packages install such a
+// configuration, so that two installations do not share a lock by accident.
 func AwaitsLockKey(err error) bool {
 	problems, ok := errors.AsType[Problems](err)
 	return ok && len(problems) == 1 && problems[0].Path == "election.lock_key" && problems[0].Message == noLockKey
@@ -128,7 +129,7 @@ func (v *validator) election() {
 	}
 	for key, every := range map[string]time.Duration{"heartbeat_interval": e.HeartbeatInterval, "poll_interval": e.PollInterval} {
 		if every > longestInterval {
-			v.fail("election."+key, "%v: want at most %v; a node that has not registered for a minute counts as gone",
+			v.fail("election."+key, "%v: must be at most %v, because a node that has not registered for a minute counts as gone",
 				every, longestInterval)
 		}
 	}
@@ -136,10 +137,10 @@ func (v *validator) election() {
 	if need < e.TTL {
 		return
 	}
-	// The sum has four values; the problem is reported at the one that the operator set.
+	// The sum consists of four values, and the problem is reported at the value that the operator has set.
 	p := v.Problem("election", fmt.Sprintf(
 		"2·heartbeat_interval + attempt_timeout + drain + margin must be less than ttl, but 2·%v + %v + %v + %v = %v and ttl is %v; "+
-			"raise ttl, or leave the others out: their defaults fit it",
+			"raise ttl, or leave the other settings out, because their defaults fit the ttl",
 		e.HeartbeatInterval, e.AttemptTimeout, e.Drain, e.Margin(), need, e.TTL))
 	for _, key := range []string{"ttl", "heartbeat_interval", "drain", "attempt_timeout"} {
 		if pl, ok := v.places["election."+key]; ok {
@@ -150,7 +151,7 @@ func (v *validator) election() {
 	v.problems = append(v.problems, p)
 }
 
-// lockDesign checks the way of taking the lock, and its format.
+// lockDesign checks the settings acquire, lock_format and wait_replicas.
 func (v *validator) lockDesign() {
 	e := v.Election
 	v.choice("election.acquire", e.Acquire, AcquireLua, AcquireSetNX)
@@ -159,7 +160,7 @@ func (v *validator) lockDesign() {
 		v.fail("election.lock_format", "redisson needs scripts, and acquire: setnx is for servers that forbid them; remove one of the two")
 	}
 	if e.WaitReplicas < 0 {
-		v.fail("election.wait_replicas", "%d: want 0 or more", e.WaitReplicas)
+		v.fail("election.wait_replicas", "%d: must be 0 or more", e.WaitReplicas)
 	}
 }
 
@@ -172,7 +173,8 @@ func CheckLockKey(key string) error {
 	return v.problems.err()
 }
 
-// lockKey refuses keys that would put one election into different slots of a cluster: braces that are no {tag}.
+// lockKey rejects keys with braces that do not form a hash tag such as {tag}, because such keys would put one election into different slots
+// of a cluster.
 func (v *validator) lockKey(path, key string) {
 	for _, r := range key {
 		if r <= ' ' || r == 0x7f {
@@ -191,7 +193,7 @@ func (v *validator) databases() {
 	for _, name := range slices.Sorted(maps.Keys(v.Databases)) {
 		at, db := "databases."+name, v.Databases[name]
 		if !databaseName.MatchString(name) {
-			v.fail(at, "want a name of lower-case letters, digits, dashes and underscores, at most 63")
+			v.fail(at, "use lower-case letters, digits, dashes and underscores, at most 63 characters")
 		}
 		if v.required(at+".driver", db.Driver, "postgres") {
 			v.driver(at+".driver", db.Driver)
@@ -210,7 +212,7 @@ func (v *validator) pooler(path string, db Database) {
 	switch {
 	case db.Pooler == "":
 	case db.Driver != "postgres":
-		v.fail(path, "is for driver: postgres; remove it")
+		v.fail(path, "only for driver: postgres; remove it")
 	case db.Pooler == "statement":
 		v.fail(path, "a pooler in statement mode has no transactions, and baton needs them; set its pool_mode = transaction")
 	default:

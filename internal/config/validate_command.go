@@ -10,24 +10,24 @@ import (
 	"strings"
 )
 
-// work checks the work of the job; false without a flush to check further.
+// work checks the flush or the command of a job. It returns false if there is no flush that needs further checks.
 func (v *validator) work(path string, j Job) (flushes bool) {
 	flushes = !reflect.ValueOf(j.Flush).IsZero()
 	switch {
 	case flushes && j.IsCommand():
-		v.fail(path+".command", "the job has a flush too; make two jobs of it")
+		v.fail(path+".command", "the job has a flush, too; write two jobs, one for each")
 		return false
 	case !flushes && !j.IsCommand():
 		if _, set := v.places[path+".command"]; set {
-			v.fail(path+".command", "it is empty; want a program and its arguments: [/usr/bin/report, --yesterday]")
+			v.fail(path+".command", "the command is empty; write a program and its arguments: [/usr/bin/report, --yesterday]")
 		} else {
-			v.fail(path+".flush", "required, or command: what to flush, from where, and to which table, or what to run")
+			v.fail(path+".flush", "required: flush, which moves data into a table, or command, which runs a program")
 		}
 		return false
 	case flushes:
 		v.onlyCommands(path, j)
 		if j.Overlap == OverlapAllow {
-			v.fail(v.whose(path, "overlap"), "a flush cannot run twice at a time; want forbid, queue_one or replace")
+			v.fail(v.whose(path, "overlap"), "a flush cannot run twice at a time; write forbid, queue_one or replace")
 		}
 		return true
 	}
@@ -66,16 +66,16 @@ func (v *validator) command(path string, j Job) {
 			_, twice := j.Env[name]
 			switch {
 			case !envName.MatchString(name):
-				v.fail(at, "want a name of letters, digits and underscores")
+				v.fail(at, "use letters, digits and underscores in the name")
 			case strings.HasPrefix(name, "BATON_"):
-				v.fail(at, "names that begin with BATON_ are baton's own: it sets them for the command")
+				v.fail(at, "names that begin with BATON_ are reserved: baton sets these variables for the command")
 			case strings.ContainsRune(names[name], 0):
-				v.fail(at, "there is a NUL in it")
+				v.fail(at, "the text has a NUL character")
 			case key == "env" && literal.MatchString(names[name]):
 				v.fail(at, "${NAME} is not replaced here; the command has the daemon's own environment anyway: "+
 					"write the value out, or put it into env_file")
 			case key == "secrets" && names[name] == "":
-				v.fail(at, "want the file that holds the secret")
+				v.fail(at, "write the path of the file that holds the secret")
 			case key == "secrets" && twice:
 				v.fail(at, "it is under env too; keep one of them")
 			case key == "secrets":
@@ -89,34 +89,35 @@ func (v *validator) command(path string, j Job) {
 func (v *validator) argv(path string, c Command, shell bool) {
 	for i, arg := range c {
 		if strings.ContainsRune(arg, 0) {
-			v.fail(fmt.Sprintf("%s[%d]", path, i), "there is a NUL in it")
+			v.fail(fmt.Sprintf("%s[%d]", path, i), "the text has a NUL character")
 		}
 	}
 	switch {
 	case c[0] == "":
 		v.fail(path, "the program has no name")
 	case shell && len(c) > 1:
-		v.fail(path, "with shell: true it is one text for /bin/sh -c; for a list of arguments remove shell")
+		v.fail(path, "with shell: true the command is one text for /bin/sh -c; for a list of arguments remove shell")
 	case !shell && len(c) == 1 && strings.ContainsAny(c[0], " \t\n|;&<>$`"):
 		remedy := "write a list, [program, argument]"
-		if !strings.HasPrefix(path, "notify") { // notify has no shell
+		if !strings.HasPrefix(path, "notify") { // notify has no setting shell
 			remedy += ", or add shell: true"
 		}
-		v.fail(path, "it is one text with blanks or signs of the shell, and would be taken for the program's name; %s", remedy)
+		v.fail(path, "the command is one text with spaces or shell characters, so the whole text would be the program's name; %s", remedy)
 	}
 }
 
-// program refuses one whose path depends on where the daemon was started.
+// program rejects a program whose path depends on the daemon's working directory. If the argument placed is true, the job sets "shell" or
+// "working_dir", and any path is allowed.
 func (v *validator) program(path string, c Command, placed bool) {
 	if name := c[0]; !placed && strings.Contains(name, "/") && !filepath.IsAbs(name) && !strings.ContainsAny(name, " \t") {
-		v.fail(path, "%q depends on where the daemon was started; want an absolute path, or a name alone, "+
+		v.fail(path, "%q depends on where the daemon was started; write an absolute path, or a name alone, "+
 			"which is searched for in PATH", name)
 	}
 }
 
-// absolute refuses a path that depends on where the daemon was started.
+// absolute rejects a path that depends on the daemon's working directory.
 func (v *validator) absolute(at, path string) {
 	if path != "" && !filepath.IsAbs(path) {
-		v.fail(at, "%q depends on where the daemon was started; want an absolute path", path)
+		v.fail(at, "%q depends on where the daemon was started; write an absolute path", path)
 	}
 }

@@ -39,13 +39,14 @@ func (v *validator) jobs(checks Checks) {
 	}
 }
 
-// name makes sure that no two jobs share fence and history.
+// name checks the form of a job's name. It also checks that no two jobs have the same name, because they would share their fence and their
+// history.
 func (v *validator) name(path, name string, seen map[string]string) {
 	if !v.required(path, name, "page-views") {
 		return
 	}
 	if !jobName.MatchString(name) {
-		v.fail(path, "%q: want lower-case letters, digits and dashes, at most 63", name)
+		v.fail(path, "%q: use lower-case letters, digits and dashes, at most 63 characters", name)
 	}
 	if other, twice := seen[name]; twice {
 		v.fail(path, "%q is the name of %s too", name, other)
@@ -59,8 +60,8 @@ func (v *validator) schedule(path string, j Job, checks Checks) {
 		return
 	}
 	if from := j.Flush.From; j.always() && from.Kind().Looks {
-		v.fail(path, "@always waits for work, and here only a full pass shows whether there is some; "+
-			"write how often to make one, for example \"@every 1m\"")
+		v.fail(path, "@always waits for work, but only a full pass of this flush shows whether there is work; "+
+			"write how often to make a pass, for example \"@every 1m\"")
 		return
 	}
 	if checks.Schedule != nil {
@@ -70,7 +71,7 @@ func (v *validator) schedule(path string, j Job, checks Checks) {
 	}
 }
 
-// verify checks when and how keys are compared with their table.
+// verify checks the settings that say when and how keys are compared with the table.
 func (v *validator) verify(path string, j Job, checks Checks) {
 	f := j.Flush.Verify
 	if (f == Verify{}) || !v.required(path+".schedule", f.Schedule, `"30 3 * * *"`) {
@@ -84,14 +85,14 @@ func (v *validator) verify(path string, j Job, checks Checks) {
 		}
 	}
 	if _, ok := f.Part(); !ok {
-		v.fail(path+".sample", "%q: want a part of all keys such as 1%%, above 0%% and up to 100%%", f.Sample)
+		v.fail(path+".sample", "%q: must be a part of all keys such as 1%%, above 0%% and up to 100%%", f.Sample)
 	}
 	if f.Rate < 0 {
-		v.fail(path+".rate", "%d: want keys per second, 1 or more", f.Rate)
+		v.fail(path+".rate", "%d: must be 1 or more keys per second", f.Rate)
 	}
 }
 
-// columns checks the mapping. Without one, columns are found in the catalogue.
+// columns checks the mapping of fields to columns. Without a mapping, baton reads the columns from the database's catalogue.
 func (v *validator) columns(path string, f Flush) {
 	kind := f.From.Kind()
 	if len(f.Columns) == 0 {
@@ -110,7 +111,7 @@ func (v *validator) columns(path string, f Flush) {
 		adds = v.column(path+".columns."+name, f.Columns[name], kind) || adds
 	}
 	if kind.Delivers == spec.Increments && !adds {
-		v.fail(path+".columns", "no column takes the increments; for example {views: $value}")
+		v.fail(path+".columns", "no column takes the increments; add one, for example {views: $value}")
 	}
 	field, keys := "key", f.To.Key
 	if f.To.Mode == string(modeInsert) {
@@ -121,19 +122,19 @@ func (v *validator) columns(path string, f Flush) {
 		if col, ok := f.Columns[key]; !ok {
 			v.fail(at, "column %q is not under columns", key)
 		} else if col.Op == "add" {
-			v.fail(at, "column %q is added to; a key identifies a row and cannot change", key)
+			v.fail(at, "column %q has op: add, but a column of the key identifies a row and cannot change", key)
 		}
 	}
 }
 
-// valueColumns are examples for values of a scan that have no fields.
+// valueColumns returns example mappings for scanned values without fields.
 func valueColumns() map[string]string {
 	return map[string]string{
 		"string": "{id: id, value: $value}", "set": "{id: id, member: $member}", "zset": "{id: id, member: $member, score: $score}",
 	}
 }
 
-// members refuses to write all members of a set into the same row.
+// members rejects a mapping that writes all members of a set to the same row.
 func (v *validator) members(path string, f Flush) {
 	kind := f.From.Kind()
 	some := kind.Takes(".from.value") && (f.From.Value == "set" || f.From.Value == "zset")
@@ -142,11 +143,11 @@ func (v *validator) members(path string, f Flush) {
 	}
 	if !slices.ContainsFunc(f.To.Key, func(key string) bool { return f.Columns[key].From == "$member" }) {
 		v.fail(path+".to.key",
-			"each member is a row, so one of these columns must be made from $member; else all members of a key would be one row")
+			"each member is a row, so one of these columns must be made from $member; otherwise all members of a key would be one row")
 	}
 }
 
-// empties refuses a capture whose rows have no column that could be NULL.
+// empties rejects a capture whose rows have no column that can be NULL.
 func (v *validator) empties(path string, f Flush) {
 	for name := range f.Columns {
 		if !slices.Contains(f.To.Key, name) {
@@ -154,22 +155,22 @@ func (v *validator) empties(path string, f Flush) {
 		}
 	}
 	if f.From.Type == spec.Capture && f.From.OnMissing == "null" {
-		v.fail(path+".from.on_missing", "null: there is no column but those of the key, which stay; want delete or ignore")
+		v.fail(path+".from.on_missing", "null needs a column that is not in the key; write delete or ignore")
 	}
 }
 
-// column reports whether the column takes a counter's increments.
+// column checks a column. It reports whether the column adds a counter's increments.
 func (v *validator) column(path string, c Column, kind spec.Kind) (adds bool) {
 	v.choice(path+".op", c.Op, "set", "add")
 	v.choice(path+".type", c.Type, "integer", "float", "numeric", "text", "bytes", "boolean", "timestamp", "date", "json", "uuid")
 	v.choice(path+".missing", c.Missing, "error", "null", "keep")
 	v.choice(path+".empty", c.Empty, "null")
 	if c.Format != "" && c.Type != "" && c.Type != "timestamp" && c.Type != "date" {
-		v.fail(path+".format", "only a timestamp or a date has a format, this is of type %s", c.Type)
+		v.fail(path+".format", "only a timestamp or a date has a format, but this column is of type %s", c.Type)
 	}
 	if kind.Delivers == spec.States {
 		if c.Op == "add" {
-			v.fail(path+".op", "only counters, list and stream add; a hash read twice would be added twice")
+			v.fail(path+".op", "op: add is only for counters, list and stream, because a hash that is read twice would be added twice")
 		}
 		return false
 	}
@@ -178,7 +179,8 @@ func (v *validator) column(path string, c Column, kind spec.Kind) (adds bool) {
 	}
 	switch {
 	case kind.Keyed() && c.From == "$field":
-		v.fail(path+".from", "$field is for counters in one hash; the name is a captured part of the key, for example id of hits:<id>")
+		v.fail(path+".from", "$field is only for counters in one hash; "+
+			"here write the name of a captured part of the key, for example id of hits:<id>")
 	case c.From != "$field" && c.From != "$value" && !kind.Keyed():
 		v.fail(path+".from", "%q: a counter has $field, its field's name, and $value, its increment", c.From)
 	case c.From == "$value" && c.Op == "set":
@@ -187,7 +189,7 @@ func (v *validator) column(path string, c Column, kind spec.Kind) (adds bool) {
 		v.fail(path+".op", "$field is a name, not a number; leave op out")
 	}
 	if c.Op == "add" && c.Type != "" && !slices.Contains([]string{"integer", "float", "numeric"}, c.Type) {
-		v.fail(path+".type", "%s cannot be added to; want integer, float or numeric", c.Type)
+		v.fail(path+".type", "a column of type %s cannot have op: add; write integer, float or numeric", c.Type)
 	}
 	return c.From == "$value"
 }

@@ -19,7 +19,7 @@ func (v *validator) notify() {
 		case n.Webhook == nil && len(n.Command) == 0:
 			v.fail(at, "needs webhook or command")
 		case n.Webhook != nil && len(n.Command) > 0:
-			v.fail(at+".command", "webhook is set too; make two of it")
+			v.fail(at+".command", "webhook is set, too; write two targets, one for each")
 		case n.Webhook == nil:
 			v.argv(at+".command", n.Command, false)
 			v.program(at+".command", n.Command, false)
@@ -28,11 +28,11 @@ func (v *validator) notify() {
 		switch {
 		case n.Format == "":
 		case n.Webhook == nil:
-			v.fail(at+".format", "only for webhook: a command gets the event as JSON")
+			v.fail(at+".format", "only for webhook, because a command gets the event as JSON; remove it")
 		default:
 			v.choice(at+".format", n.Format, WebhookFormats()...)
 			if f, _ := service.Find(n.Format); f.Secret == service.Nothing && n.Webhook.TokenFile != "" {
-				v.fail(at+".webhook.token_file", "%s knows no token: its address is the secret; remove token_file", n.Format)
+				v.fail(at+".webhook.token_file", "%s accepts no token, because its address is the secret; remove token_file", n.Format)
 			}
 		}
 	}
@@ -43,7 +43,7 @@ func (v *validator) topics(at string, n Notify) {
 	for k, event := range n.On {
 		v.choice(fmt.Sprintf("%s.on[%d]", at, k), event, NotifyEvents()...)
 		if slices.Contains(n.On[:k], event) {
-			v.fail(fmt.Sprintf("%s.on[%d]", at, k), "%q: want each once", event)
+			v.fail(fmt.Sprintf("%s.on[%d]", at, k), "%q: write each event once", event)
 		}
 	}
 	names := make([]string, len(v.Jobs))
@@ -61,7 +61,7 @@ func (v *validator) topics(at string, n Notify) {
 		case !slices.Contains(names, name):
 			v.fail(fmt.Sprintf("%s.jobs[%d]", at, k), "there is no job %q; %s", name, suggest(name, names))
 		case slices.Contains(n.Jobs[:k], name):
-			v.fail(fmt.Sprintf("%s.jobs[%d]", at, k), "%q: want each once", name)
+			v.fail(fmt.Sprintf("%s.jobs[%d]", at, k), "%q: write each job once", name)
 		}
 	}
 	never := func(event, why string) {
@@ -82,7 +82,7 @@ func (v *validator) topics(at string, n Notify) {
 	}
 }
 
-// webhook never quotes the URL: it may be a secret.
+// webhook checks a webhook. It never quotes the URL, because the URL may contain a secret.
 func (v *validator) webhook(path string, w *Webhook) {
 	if w == nil {
 		return
@@ -96,20 +96,22 @@ func (v *validator) webhook(path string, w *Webhook) {
 		v.fail(path+".url_file", "url is set too; keep one of them")
 	case w.URL != "":
 		if u, err := url.Parse(w.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			v.fail(path, "want a URL: https://host/path")
+			v.fail(path, "write a URL: https://host/path")
 		} else if !text.IsHost(u.Hostname()) || u.Port() != "" && !validPort(u.Port()) {
-			v.fail(path, "the host is no name of a host: %s", encodePassword)
+			v.fail(path, "the host is not a valid name: %s", encodePassword)
 		}
 	}
 }
 
-// alone refuses a dead man's switch that another job has: that job's successes would hide that this one has none.
+// alone rejects a dead man's switch that another job also uses, because the successes of one job would hide that the other job has not
+// succeeded.
 func (v *validator) alone(path string, w *Webhook, seen map[Webhook]string) {
 	if w == nil {
 		return
 	}
 	if other, twice := seen[*w]; twice {
-		v.fail(path, "the same as that of %s, whose successes would hide that this job has none; want one of its own", other)
+		v.fail(path, "the same address as that of %s, whose successes would hide that this job has none; give this job its "+
+			"own address", other)
 		return
 	}
 	seen[*w] = parent(path)
@@ -118,10 +120,10 @@ func (v *validator) alone(path string, w *Webhook, seen map[Webhook]string) {
 // bounds checks the numbers that concern all jobs.
 func (v *validator) bounds() {
 	if n := v.MaxConcurrentJobs; n < 0 {
-		v.fail("max_concurrent_jobs", "%d: want 1 or more; leave it out for any number", n)
+		v.fail("max_concurrent_jobs", "%d: must be 1 or more; leave it out for any number", n)
 	}
 	if n := v.History.Keep; n < 0 || n > 10_000 {
-		v.fail("history.keep", "%d: want 1 to 10000 entries of each job", n)
+		v.fail("history.keep", "%d: must be from 1 to 10000 entries of each job", n)
 	}
 	if d := v.History.MaxAge; d > 10*longest {
 		v.fail("history.max_age", "%s is more than ten years", text.Exact(d))

@@ -8,10 +8,11 @@ import (
 	"baton/internal/text"
 )
 
-// longest bounds durations: a longer one is a slip of the pen.
+// longest is the maximum length of a duration. A longer duration is most likely a typing error.
 const longest = 366 * 24 * time.Hour
 
-// policy checks the defaults, or a job's policy completed from them. A problem of a value from the defaults is reported there alone.
+// policy checks the defaults, or the policy of a job that was completed from the defaults. A problem of a value from the defaults is
+// reported only for the defaults.
 func (v *validator) policy(path string, p Policy) {
 	v.zone(v.whose(path, "time_zone"), p.TimeZone)
 	v.choice(v.whose(path, "catch_up"), p.CatchUp, CatchUpLatest, CatchUpAll, CatchUpNone)
@@ -19,11 +20,12 @@ func (v *validator) policy(path string, p Policy) {
 	v.choice(v.whose(path, "on_lost"), p.OnLost, OnLostSkip, OnLostRerun)
 	if p.OnLost == OnLostRerun && p.Overlap == OverlapAllow {
 		v.fail(v.whose(path, "on_lost"),
-			"with overlap: allow several runs may be lost at a time, and only one could be run again; want skip, or another overlap")
+			"with overlap: allow several runs may be lost at a time, and only one could be run again; write on_lost: skip, or "+
+				"another overlap")
 	}
 	if p.MaxOverlap < 0 || p.MaxOverlap == 1 {
 		v.fail(v.whose(path, "max_overlap"),
-			"%d: want 2 or more; leave it out for any number, or set overlap: forbid for one", p.MaxOverlap)
+			"%d: must be 2 or more; leave it out for any number, or set overlap: forbid for one", p.MaxOverlap)
 	}
 	v.retry(path, p)
 	for key, d := range map[string]time.Duration{
@@ -48,9 +50,9 @@ func (v *validator) retry(path string, p Policy) {
 	at := v.whose(path, "retry")
 	switch {
 	case r.Limit < 0 || r.Limit > 1000:
-		v.fail(at+".limit", "%d: want 1 to 1000; leave it out to try nothing again", r.Limit)
+		v.fail(at+".limit", "%d: must be from 1 to 1000; leave it out for no retry", r.Limit)
 	case r.Limit == 0 && (r.Delay > 0 || r.MaxDelay > 0) && v.own(path, p, "retry"):
-		v.fail(at, "there is a delay and no limit, so nothing is tried again; set limit, or remove it")
+		v.fail(at, "there is a delay and no limit, so no run is tried again; set limit, or remove retry")
 	case r.MaxDelay > 0 && r.Delay > r.MaxDelay:
 		v.fail(at+".delay", "%s is more than max_delay, %s", text.Exact(r.Delay), text.Exact(r.MaxDelay))
 	case r.Delay > longest, r.MaxDelay > longest:
@@ -58,7 +60,7 @@ func (v *validator) retry(path string, p Policy) {
 	}
 }
 
-// own reports whether a job sets a value of its own that differs from the defaults.
+// own reports whether a job itself sets a value that differs from the defaults.
 func (v *validator) own(path string, p Policy, key string) bool {
 	_, set := v.places[path+"."+key]
 	mine, _, _ := fieldNamed(reflect.ValueOf(p), key)
@@ -66,7 +68,7 @@ func (v *validator) own(path string, p Policy, key string) bool {
 	return set && path != "defaults" && mine.Interface() != common.Interface()
 }
 
-// whose is the path where a value of a job's policy is set: at the job, or in the defaults.
+// whose returns the path where a value of a job's policy is set: in the job, or in the defaults.
 func (v *validator) whose(path, key string) string {
 	own, common := path+"."+key, "defaults."+key
 	if _, set := v.places[own]; set || path == "defaults" {
@@ -78,27 +80,28 @@ func (v *validator) whose(path, key string) string {
 	return own
 }
 
-// pace checks which settings suit the job's schedule.
+// pace checks that the settings of a job fit its schedule.
 func (v *validator) pace(path string, j Job, checks Checks) {
 	if j.always() {
 		v.paceless(path, j)
 		return
 	}
 	if j.Overlap != OverlapAllow && v.own(path, j.Policy, "max_overlap") {
-		v.fail(path+".max_overlap", "only with overlap: allow, as others have one run at a time; remove it, or set overlap: allow")
+		v.fail(path+".max_overlap", "only with overlap: allow, because other values allow one run at a time; remove it, or "+
+			"set overlap: allow")
 	}
 	spread, tried := j.Jitter > 0, j.Retry.Limit > 0 && v.own(path, j.Policy, "retry")
 	every := strings.HasPrefix(strings.TrimSpace(j.Schedule), "@every")
 	if checks.Interval == nil || !spread && !tried && !every {
-		return // the check takes milliseconds for a cron line, and there may be thousands
+		return // for a cron line the check needs milliseconds, and there may be thousands of lines
 	}
 	interval := checks.Interval(j.Schedule, j.TimeZone)
 	if interval <= 0 {
-		return // reported as a problem of the schedule
+		return // already reported as a problem of the schedule
 	}
 	if every && interval >= time.Hour && v.own(path, j.Policy, "time_zone") && j.TimeZone != time.UTC.String() {
 		v.fail(path+".time_zone", "@every counts from 1970 in UTC, whatever the zone; "+
-			"for fixed times of the day write cron, such as \"0 */6 * * *\", or remove it")
+			"for fixed times of the day write a cron schedule, such as \"0 */6 * * *\", or remove it")
 	}
 	switch {
 	case j.Jitter < interval:
@@ -114,7 +117,7 @@ func (v *validator) pace(path string, j Job, checks Checks) {
 	}
 }
 
-// paceless refuses settings without a meaning for a job that runs all the time, and has neither slots nor an end.
+// paceless rejects settings that have no meaning for a job that runs all the time, because such a job has no slots and no end.
 func (v *validator) paceless(path string, j Job) {
 	for _, key := range []string{"timeout", "catch_up", "starting_deadline", "jitter", "retry", "late_after", "on_lost", "max_overlap"} {
 		if v.own(path, j.Policy, key) {
@@ -127,5 +130,5 @@ func (v *validator) paceless(path string, j Job) {
 	}
 }
 
-// always: the job runs all the time.
+// always reports whether the job runs all the time.
 func (j Job) always() bool { return strings.TrimSpace(j.Schedule) == "@always" }

@@ -11,7 +11,7 @@ import (
 	"baton/internal/text"
 )
 
-// redis checks a Redis. It never quotes a URL or an address: it may hold a password, even if it cannot be parsed.
+// redis checks a Redis. It never quotes a URL or an address, because they may contain a password even if they cannot be parsed.
 func (v *validator) redis(r Redis) {
 	v.deployment(r)
 	if r.URL != "" {
@@ -25,7 +25,7 @@ func (v *validator) redis(r Redis) {
 	v.credentials(r)
 }
 
-// deployment makes sure that exactly one setting names the servers of the data.
+// deployment checks that exactly one setting names the servers of the data.
 func (v *validator) deployment(r Redis) {
 	chosen := ""
 	for _, d := range []struct {
@@ -44,7 +44,7 @@ func (v *validator) deployment(r Redis) {
 	v.required(r.At("url"), chosen, "redis://127.0.0.1:6379/0")
 	switch {
 	case r.Database < 0:
-		v.fail(r.At("database"), "%d: want 0 or more", r.Database)
+		v.fail(r.At("database"), "%d: must be 0 or more", r.Database)
 	case r.Database > 0 && r.URL != "":
 		v.fail(r.At("database"),
 			"a URL has its database at its own end, redis://host:port/db or unix:///path?db=0; write it there and remove this")
@@ -53,12 +53,12 @@ func (v *validator) deployment(r Redis) {
 	}
 }
 
-// encodePassword is the remedy for a URL in which a piece of the password was parsed as the host.
+// encodePassword is the remedy if a part of the password in a URL was parsed as the host.
 const encodePassword = "percent-encode special characters of the password (@ is %40, : is %3A, / is %2F, ? is %3F, # is %23, % is %25)"
 
 // url checks one server's URL.
 func (v *validator) url(path, raw string) {
-	const want = "want redis://host:port/db, rediss://host:port/db for TLS, or unix:///path/to/redis.sock"
+	const want = "write redis://host:port/db, rediss://host:port/db for TLS, or unix:///path/to/redis.sock"
 	u, err := url.Parse(raw)
 	if err != nil {
 		v.fail(path, "not a URL; "+want)
@@ -66,7 +66,7 @@ func (v *validator) url(path, raw string) {
 	}
 	after := u.EscapedPath() + u.RawQuery + u.EscapedFragment()
 	if u.Scheme != "unix" && u.Host != "" && (!text.IsHost(u.Hostname()) || strings.Contains(after, "@")) {
-		v.fail(path, "the host is no name of a host: %s; or write the password into password_file", encodePassword)
+		v.fail(path, "the host is not a valid name: %s; or write the password into password_file", encodePassword)
 		return
 	}
 	database := strings.Trim(u.Path, "/")
@@ -81,12 +81,12 @@ func (v *validator) url(path, raw string) {
 		}
 	case "unix":
 		if u.Host != "" || u.OmitHost || database == "" {
-			v.fail(path, "a socket's URL has three slashes and then its path; want unix:///path/to/redis.sock")
+			v.fail(path, "a socket's URL has three slashes and then its path; write unix:///path/to/redis.sock")
 			return
 		}
 		database = u.Query().Get("db")
 		if u.Fragment != "" || u.RawQuery != "" && u.RawQuery != "db="+database {
-			v.fail(path, "only ?db=N may follow a socket's path; want unix:///path/to/redis.sock?db=0")
+			v.fail(path, "only ?db=N may follow a socket's path; write unix:///path/to/redis.sock?db=0")
 			return
 		}
 	default:
@@ -105,7 +105,7 @@ func (v *validator) url(path, raw string) {
 	}
 }
 
-// addresses checks a list of host:port.
+// addresses checks a list of addresses of the form host:port.
 func (v *validator) addresses(path string, list []string, example string) {
 	if len(list) == 0 {
 		v.fail(path, "required: at least one host:port, for example [%s]", example)
@@ -115,11 +115,11 @@ func (v *validator) addresses(path string, list []string, example string) {
 		host, port, err := net.SplitHostPort(addr)
 		switch first := slices.Index(list, addr); {
 		case strings.ContainsAny(addr, "/@"):
-			v.fail(at, "want host:port alone, for example %s; user and password have keys of their own, and tls: {} turns on TLS", example)
+			v.fail(at, "write host:port alone, for example %s; user and password have keys of their own, and tls: {} turns on TLS", example)
 		case err != nil, !text.IsHost(host), !validPort(port):
-			v.fail(at, "want host:port, for example %s", example)
+			v.fail(at, "write host:port, for example %s", example)
 		case first < i:
-			v.fail(at, "the same as %s[%d]; want each once", path, first)
+			v.fail(at, "the same as %s[%d]; write each once", path, first)
 		}
 	}
 }
@@ -134,7 +134,7 @@ func (v *validator) sentinel(r Redis) {
 	if s == nil {
 		return
 	}
-	v.required(r.At("sentinel.master"), s.Master, "mymaster, the name that the Sentinels watch it by")
+	v.required(r.At("sentinel.master"), s.Master, "mymaster, the name under which the Sentinels watch the master")
 	v.addresses(r.At("sentinel.addresses"), s.Addresses, "10.0.0.1:26379")
 	if s.PasswordFile != "" && s.PasswordInline != "" {
 		v.fail(r.At("sentinel.password"), "password_file is set too; keep one of them")
@@ -144,7 +144,7 @@ func (v *validator) sentinel(r Redis) {
 	}
 }
 
-// quorum makes sure that the masters are independent, as far as a configuration can tell.
+// quorum checks that the masters are independent, as far as the configuration shows.
 func (v *validator) quorum() {
 	list := v.Redis.Quorum
 	if list == nil {
@@ -152,10 +152,11 @@ func (v *validator) quorum() {
 	}
 	if v.Redis.URL == "" {
 		v.fail("redis.quorum",
-			"goes beside redis.url, which says where the data is; remove it, or write url instead of sentinel or cluster")
+			"quorum needs redis.url, which names the server with the data; remove quorum, or write url instead of sentinel or cluster")
 	}
 	if len(list) < 3 {
-		v.fail("redis.quorum", "%d masters; want 3 or 5: with fewer than 3 the election stops when one is away", len(list))
+		v.fail("redis.quorum", "%d masters; write 3 or 5, because with fewer than 3 the election stops when one master is "+
+			"unavailable", len(list))
 	}
 	if v.Election.WaitReplicas > 0 {
 		v.fail("election.wait_replicas", "the lock is on the masters of redis.quorum, which have no replicas; remove one of the two")
@@ -173,7 +174,7 @@ func (v *validator) quorum() {
 	}
 }
 
-// serverOf is the server of a URL, without database and user.
+// serverOf returns the server in a URL, without database and user.
 func serverOf(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -201,9 +202,9 @@ func (v *validator) tls(r Redis) {
 		v.fail(r.At("tls.key_file"), "needs cert_file too, the key's certificate")
 	}
 	if net.ParseIP(t.ServerName) == nil && strings.ContainsAny(t.ServerName, ":/@ ") {
-		v.fail(r.At("tls.server_name"), "want a host name alone, as it stands in the server's certificate")
+		v.fail(r.At("tls.server_name"), "write a host name alone, as in the server's certificate")
 	}
-	// tls: must not be written if there is no encryption.
+	// tls: must not be set if no connection is encrypted.
 	if u, err := url.Parse(r.URL); err != nil || slices.ContainsFunc(r.Quorum, encryptedURL) {
 		return
 	} else if u.Scheme == "unix" {
@@ -213,7 +214,7 @@ func (v *validator) tls(r Redis) {
 	}
 }
 
-// credentials makes sure that there is at most one user and one password.
+// credentials checks that there is at most one user and one password.
 func (v *validator) credentials(r Redis) {
 	u, err := url.Parse(r.URL)
 	if err != nil {

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-const wantURL = "want redis://host:port/db, rediss://host:port/db for TLS, or unix:///path/to/redis.sock"
+const wantURL = "write redis://host:port/db, rediss://host:port/db for TLS, or unix:///path/to/redis.sock"
 
-// sentinels is a good deployment behind Sentinels.
+// sentinels is a valid deployment behind Sentinels.
 const sentinels = "master: m, addresses: [\"a:1\", \"b:1\"]"
 
 func TestBadDeploymentIsReportedAtItsPlaceWithTheRemedy(t *testing.T) {
@@ -22,10 +22,10 @@ func TestBadDeploymentIsReportedAtItsPlaceWithTheRemedy(t *testing.T) {
 		{"negative database", `url: "rediss://h/-1"`, "1:9: redis.url: the part behind the port or ?db= is the number of a database; " + wantURL},
 		{"query", `url: "valkey://h/0?ssl=1"`, "1:9: redis.url: has a ? or # part, which has no effect; " + wantURL},
 		{"Sentinel as a URL", `url: "redis+sentinel://h:26379/mymaster"`, "1:9: redis.url: a URL is one server; remove it, and write the Sentinels under redis.sentinel"},
-		{"socket with two slashes", `url: "unix://run/redis.sock"`, "1:9: redis.url: a socket's URL has three slashes and then its path; want unix:///path/to/redis.sock"},
-		{"socket without slashes", `url: "unix:/run/redis.sock"`, "1:9: redis.url: a socket's URL has three slashes and then its path; want unix:///path/to/redis.sock"},
-		{"socket without a path", `url: "unix:///"`, "1:9: redis.url: a socket's URL has three slashes and then its path; want unix:///path/to/redis.sock"},
-		{"socket's query", `url: "unix:///s?db=1&x=2"`, "1:9: redis.url: only ?db=N may follow a socket's path; want unix:///path/to/redis.sock?db=0"},
+		{"socket with two slashes", `url: "unix://run/redis.sock"`, "1:9: redis.url: a socket's URL has three slashes and then its path; write unix:///path/to/redis.sock"},
+		{"socket without slashes", `url: "unix:/run/redis.sock"`, "1:9: redis.url: a socket's URL has three slashes and then its path; write unix:///path/to/redis.sock"},
+		{"socket without a path", `url: "unix:///"`, "1:9: redis.url: a socket's URL has three slashes and then its path; write unix:///path/to/redis.sock"},
+		{"socket's query", `url: "unix:///s?db=1&x=2"`, "1:9: redis.url: only ?db=N may follow a socket's path; write unix:///path/to/redis.sock?db=0"},
 		{"socket's database", `url: "unix:///s?db=x"`, "1:9: redis.url: the part behind the port or ?db= is the number of a database; " + wantURL},
 		{"user alone", `url: "redis://joe@h"`, "1:9: redis.url: has a user without a password; set username: and password_file: instead"},
 
@@ -35,32 +35,32 @@ func TestBadDeploymentIsReportedAtItsPlaceWithTheRemedy(t *testing.T) {
 		{"database beside url", `database: 1, url: "redis://h"`, "1:9: redis.database: a URL has its database at its own end, redis://host:port/db or unix:///path?db=0; write it there and remove this"},
 		{"database beside the default url", `database: 1`, "1:9: redis.database: a URL has its database at its own end, redis://host:port/db or unix:///path?db=0; write it there and remove this"},
 		{"database of a cluster", `cluster: ["a:1"], database: 1`, "1:27: redis.database: a Redis Cluster has only database 0; remove this"},
-		{"database below 0", `sentinel: {` + sentinels + `}, database: -1`, "1:59: redis.database: -1: want 0 or more"},
-		{"database that is no number", `database: 1.5`, "1:9: redis.database: want a whole number here"},
+		{"database below 0", `sentinel: {` + sentinels + `}, database: -1`, "1:59: redis.database: -1: must be 0 or more"},
+		{"database that is no number", `database: 1.5`, "1:9: redis.database: write a whole number here"},
 
 		{"empty cluster", `cluster: []`, "1:9: redis.cluster: required: at least one host:port, for example [10.0.0.1:7000]"},
-		{"cluster that is no list", `cluster: "a:1"`, "1:9: redis.cluster: want a list here, for example [a, b] or lines that begin with a dash"},
-		{"node without a port", `cluster: [a, "b:1"]`, "1:19: redis.cluster[0]: want host:port, for example 10.0.0.1:7000"},
-		{"node without a host", `cluster: ["b:1", ":1"]`, "1:26: redis.cluster[1]: want host:port, for example 10.0.0.1:7000"},
-		{"node's port", `cluster: ["b:0"]`, "1:19: redis.cluster[0]: want host:port, for example 10.0.0.1:7000"},
-		{"node as a URL", `cluster: ["redis://:secret@h:1"]`, "1:19: redis.cluster[0]: want host:port alone, for example 10.0.0.1:7000; user and password have keys of their own, and tls: {} turns on TLS"},
-		{"node twice", `cluster: ["a:1", "b:1", "a:1"]`, "1:33: redis.cluster[2]: the same as redis.cluster[0]; want each once"},
+		{"cluster that is no list", `cluster: "a:1"`, "1:9: redis.cluster: write a list here, for example [a, b] or lines that begin with a dash"},
+		{"node without a port", `cluster: [a, "b:1"]`, "1:19: redis.cluster[0]: write host:port, for example 10.0.0.1:7000"},
+		{"node without a host", `cluster: ["b:1", ":1"]`, "1:26: redis.cluster[1]: write host:port, for example 10.0.0.1:7000"},
+		{"node's port", `cluster: ["b:0"]`, "1:19: redis.cluster[0]: write host:port, for example 10.0.0.1:7000"},
+		{"node as a URL", `cluster: ["redis://:secret@h:1"]`, "1:19: redis.cluster[0]: write host:port alone, for example 10.0.0.1:7000; user and password have keys of their own, and tls: {} turns on TLS"},
+		{"node twice", `cluster: ["a:1", "b:1", "a:1"]`, "1:33: redis.cluster[2]: the same as redis.cluster[0]; write each once"},
 
-		{"sentinel without anything", `sentinel: {}`, "1:9: redis.sentinel.addresses: required: at least one host:port, for example [10.0.0.1:26379]\n1:9: redis.sentinel.master: required; for example mymaster, the name that the Sentinels watch it by"},
-		{"sentinel that is a list", `sentinel: ["a:1"]`, "1:9: redis.sentinel: want key: value pairs here"},
+		{"sentinel without anything", `sentinel: {}`, "1:9: redis.sentinel.addresses: required: at least one host:port, for example [10.0.0.1:26379]\n1:9: redis.sentinel.master: required; for example mymaster, the name under which the Sentinels watch the master"},
+		{"sentinel that is a list", `sentinel: ["a:1"]`, "1:9: redis.sentinel: write key: value pairs here"},
 		{"sentinel's key", `sentinel: {` + sentinels + `, adresses: []}`, "1:58: redis.sentinel.adresses: unknown key; did you mean addresses?"},
-		{"sentinel's address", `sentinel: {master: m, addresses: ["a:1", b]}`, "1:50: redis.sentinel.addresses[1]: want host:port, for example 10.0.0.1:26379"},
+		{"sentinel's address", `sentinel: {master: m, addresses: ["a:1", b]}`, "1:50: redis.sentinel.addresses[1]: write host:port, for example 10.0.0.1:26379"},
 		{"sentinel's passwords", `sentinel: {` + sentinels + `, password: x, password_file: /x}`, "1:58: redis.sentinel.password: password_file is set too; keep one of them"},
 		{"sentinel's user alone", `sentinel: {` + sentinels + `, username: joe}`, "1:58: redis.sentinel.username: has no effect without a password; set password_file too"},
 
-		{"no quorum", `quorum: []`, "1:9: redis.quorum: 0 masters; want 3 or 5: with fewer than 3 the election stops when one is away"},
-		{"quorum of two", `quorum: ["redis://a", "redis://b"]`, "1:9: redis.quorum: 2 masters; want 3 or 5: with fewer than 3 the election stops when one is away"},
+		{"no quorum", `quorum: []`, "1:9: redis.quorum: 0 masters; write 3 or 5, because with fewer than 3 the election stops when one master is unavailable"},
+		{"quorum of two", `quorum: ["redis://a", "redis://b"]`, "1:9: redis.quorum: 2 masters; write 3 or 5, because with fewer than 3 the election stops when one master is unavailable"},
 		{"quorum with a bad url", `quorum: ["redis://a", "10.0.0.1:1", "redis://c"]`, "1:31: redis.quorum[1]: not a URL; " + wantURL},
 		{"quorum with an empty url", `quorum: ["redis://a", null, "redis://c"]`, "1:31: redis.quorum[1]: " + wantURL},
 		{"master twice", `quorum: ["redis://a", "redis://b", "redis://A:6379/1"]`, "1:44: redis.quorum[2]: the same server as redis.quorum[0]; the masters must be independent of each other"},
 		{"master twice without a port", `quorum: ["redis://a:6379", "redis://b", "redis://A"]`, "1:49: redis.quorum[2]: the same server as redis.quorum[0]; the masters must be independent of each other"},
 		{"socket twice", `quorum: ["unix:///a", "unix:///b", "unix:///a?db=1"]`, "1:44: redis.quorum[2]: the same server as redis.quorum[0]; the masters must be independent of each other"},
-		{"quorum beside a cluster", `cluster: ["a:1"], quorum: ["redis://a", "redis://b", "redis://c"]`, "1:27: redis.quorum: goes beside redis.url, which says where the data is; remove it, or write url instead of sentinel or cluster"},
+		{"quorum beside a cluster", `cluster: ["a:1"], quorum: ["redis://a", "redis://b", "redis://c"]`, "1:27: redis.quorum: quorum needs redis.url, which names the server with the data; remove quorum, or write url instead of sentinel or cluster"},
 
 		{"two passwords", `url: "redis://:x@h", password_file: /x`, "1:30: redis.password_file: redis.url has a password too; keep one of them"},
 		{"two passwords in the file", `url: "redis://:x@h", password: x`, "1:30: redis.password: redis.url has a password too; keep one of them"},
@@ -72,10 +72,10 @@ func TestBadDeploymentIsReportedAtItsPlaceWithTheRemedy(t *testing.T) {
 		{"tls without encryption of Valkey", `url: "valkey://h", tls: {}`, "1:28: redis.tls: redis.url is not encrypted; write valkeys:// there, or remove tls"},
 		{"tls beside the default url", `tls: {}`, "1:9: redis.tls: redis.url is not encrypted; write rediss:// there, or remove tls"},
 		{"tls of a socket", `url: "unix:///s", tls: {}`, "1:27: redis.tls: a Unix socket is not encrypted; remove tls"},
-		{"tls that is on", `cluster: ["a:1"], tls: true`, "1:27: redis.tls: want key: value pairs here"},
+		{"tls that is on", `cluster: ["a:1"], tls: true`, "1:27: redis.tls: write key: value pairs here"},
 		{"certificate without a key", `url: "rediss://h", tls: {cert_file: /c}`, "1:34: redis.tls.cert_file: needs key_file too, the certificate's private key"},
 		{"key without a certificate", `url: "rediss://h", tls: {key_file: /c}`, "1:34: redis.tls.key_file: needs cert_file too, the key's certificate"},
-		{"server name with a port", `url: "rediss://h", tls: {server_name: "h:1"}`, "1:34: redis.tls.server_name: want a host name alone, as it stands in the server's certificate"},
+		{"server name with a port", `url: "rediss://h", tls: {server_name: "h:1"}`, "1:34: redis.tls.server_name: write a host name alone, as in the server's certificate"},
 	} {
 		t.Run(tc.name, func(t *testing.T) { wantProblems(t, "redis: {"+tc.redis+"}\n", tc.want) })
 	}
@@ -98,7 +98,7 @@ func TestGoodDeployments(t *testing.T) {
 			t.Errorf("%s: %v", redis, err)
 			continue
 		}
-		// What is shown and what is written are read back alike.
+		// The output of Show and the output of Encode can both be read back.
 		for name, out := range map[string][]byte{"Show": Show(c), "Encode": Encode(c)} {
 			again, err := read(t, string(out), nil, nil)
 			if err != nil || string(Show(again)) != string(Show(c)) {
@@ -110,18 +110,18 @@ func TestGoodDeployments(t *testing.T) {
 
 func TestElectionSettingsThatContradictAreRefused(t *testing.T) {
 	for _, tc := range []struct{ name, text, want string }{
-		{"priority below 0", "node: {priority: -1}", "1:8: node.priority: -1: want 0 to 1000; of two nodes the one with more leads"},
-		{"priority above 1000", "node: {priority: 1001}", "1:8: node.priority: 1001: want 0 to 1000; of two nodes the one with more leads"},
-		{"priority in words", "node: {priority: high}", "1:8: node.priority: want a whole number here"},
-		{"priority that overflows", "node: {priority: 99999999999999999999}", "1:8: node.priority: want a whole number here"},
-		{"priority that is a list", "node: {priority: [1]}", "1:8: node.priority: want a whole number here"},
-		{"candidate", "node: {candidate: no}", "1:8: node.candidate: want true or false here"},
-		{"candidate that is a list", "node: {candidate: [true]}", "1:8: node.candidate: want true or false here"},
-		{"acquire", "election: {acquire: redlock}", `1:12: election.acquire: "redlock" is not known here; want lua or setnx`},
-		{"lock format", "election: {lock_format: hash}", `1:12: election.lock_format: "hash" is not known here; want string or redisson`},
+		{"priority below 0", "node: {priority: -1}", "1:8: node.priority: -1: must be from 0 to 1000; of two nodes, the one with the higher priority leads"},
+		{"priority above 1000", "node: {priority: 1001}", "1:8: node.priority: 1001: must be from 0 to 1000; of two nodes, the one with the higher priority leads"},
+		{"priority in words", "node: {priority: high}", "1:8: node.priority: write a whole number here"},
+		{"priority that overflows", "node: {priority: 99999999999999999999}", "1:8: node.priority: write a whole number here"},
+		{"priority that is a list", "node: {priority: [1]}", "1:8: node.priority: write a whole number here"},
+		{"candidate", "node: {candidate: no}", "1:8: node.candidate: write true or false here"},
+		{"candidate that is a list", "node: {candidate: [true]}", "1:8: node.candidate: write true or false here"},
+		{"acquire", "election: {acquire: redlock}", `1:12: election.acquire: "redlock" is not known here; write lua or setnx`},
+		{"lock format", "election: {lock_format: hash}", `1:12: election.lock_format: "hash" is not known here; write string or redisson`},
 		{"near miss", "election: {lock_format: reddison}", `1:12: election.lock_format: "reddison" is not known here; did you mean redisson?`},
 		{"Redisson without scripts", "election: {acquire: setnx, lock_format: redisson}", "1:28: election.lock_format: redisson needs scripts, and acquire: setnx is for servers that forbid them; remove one of the two"},
-		{"replicas below 0", "election: {wait_replicas: -1}", "1:12: election.wait_replicas: -1: want 0 or more"},
+		{"replicas below 0", "election: {wait_replicas: -1}", "1:12: election.wait_replicas: -1: must be 0 or more"},
 		{"replicas of a quorum", `{redis: {quorum: ["redis://a", "redis://b", "redis://c"]}, election: {wait_replicas: 1}}`,
 			"1:71: election.wait_replicas: the lock is on the masters of redis.quorum, which have no replicas; remove one of the two"},
 		{"abdication within the lease", "election: {ttl: 20s, abdicate_after: 19s}", "1:22: election.abdicate_after: 19s is shorter than the ttl, 20s; raise it, or leave it out"},

@@ -1,5 +1,18 @@
-// Package crash releases the lock of a daemon that has crashed: a leader notes its lock in a
-// lease file of its host, and the program that systemd runs after the daemon reads it there.
+// Package crash releases the lock of a daemon that has crashed, so that another node takes over at once instead of after the lease.
+//
+//	leader       writes its lock key and owner into a lease file of its host, and removes the file at the end of the term
+//	systemd      runs baton release --crashed after the daemon's end (ExecStopPost=)
+//	ReleaseLeft  kills all other processes of the service, reads the lease files, and releases their locks
+//
+// The invariants:
+//
+//   - No lock is released while a process of the service may live, because a surviving job would run at the same time as the next leader's
+//     job. So the processes are killed first, and if one of them does not die, the lock is not released.
+//   - Only processes of the service's own control group are killed. Outside of a systemd service no process is killed.
+//   - The release compares the owner. If the lock has passed to another term, the lock is not released.
+//
+// Failures: if there is no lease file, the node did not lead, and there is nothing to release. After any other error the lock stays until
+// its lease ends, and the error says why.
 package crash
 
 import (
@@ -20,17 +33,16 @@ import (
 	"baton/internal/elector"
 )
 
-// killWithin bounds the wait for killed processes to be gone.
+// killWithin limits the wait until killed processes have ended.
 const killWithin = 5 * time.Second
 
-// ReleaseLeft runs when the daemon's process is gone, however it ended: systemd starts it
-// by ExecStopPost=. First it kills every other process of its own control group: systemd
-// does not promise that they are dead by then, and a job that lives on must not meet the
-// next leader's. Then it releases the locks that the lease files name. Without lease files
-// the node did not lead, and the result is empty. It calls load only if there are lease
-// files; [config.ReadLock] reads enough of the configuration.
+// ReleaseLeft runs after the daemon's process has ended, for any reason, because systemd starts it by ExecStopPost=. First it kills every
+// other process of its own control group, because systemd does not guarantee that these processes are dead. A surviving job must not run at
+// the same time as the next leader's job. Then it releases the locks that the lease files name. If there are no lease files, the node did
+// not lead, and the result is empty. ReleaseLeft calls the function load only if there are lease files; [config.ReadLock] reads enough of
+// the configuration.
 func ReleaseLeft(ctx context.Context, load func() (config.Config, error), getenv func(string) (string, bool)) ([]Released, error) {
-	// Outside a service the control group is the user's own session.
+	// Outside of a service the control group may be that of the user's own session.
 	if _, service := getenv("SERVICE_RESULT"); !service {
 		return nil, errors.New("release --crashed kills every process of its control group, so it runs only as ExecStopPost= " +
 			"of a systemd service ($SERVICE_RESULT is not set); to release a lock by hand: baton release --owner UUID")
@@ -66,7 +78,7 @@ func ReleaseLeft(ctx context.Context, load func() (config.Config, error), getenv
 	return released, failed
 }
 
-// releaseFile releases the lock of a lease file; nil if there is no such file.
+// releaseFile releases the lock of a lease file. It returns nil if the file does not exist.
 func releaseFile(ctx context.Context, c config.Config, path string) (*Released, error) {
 	l, found, err := ReadLease(path)
 	if err != nil || !found {
@@ -76,7 +88,7 @@ func releaseFile(ctx context.Context, c config.Config, path string) (*Released, 
 	var r Released
 	if err := site.WithLock(ctx, c, func(ctx context.Context, e site.Election, lock site.NodeLock) (err error) {
 		r, err = giveUp(ctx, e, lock, l.Owner, "", elector.CodeCrashed)
-		return errors.Join(err, lock.Leave(ctx)) // unlike by hand: it is this node that is gone
+		return errors.Join(err, lock.Leave(ctx)) // unlike in a release by hand, because this node itself has ended
 	}); err != nil {
 		return nil, err
 	}
@@ -84,9 +96,8 @@ func releaseFile(ctx context.Context, c config.Config, path string) (*Released, 
 	return &r, RemoveLease(path)
 }
 
-// Env is the environment for what runs after the daemon. systemd 252 hides a
-// service's credentials from ExecStopPost=, though it names their directory: the unit
-// mounts them a second time, in the runtime directory.
+// Env returns the environment for commands that run after the daemon. systemd 252 hides a service's credentials from ExecStopPost=,
+// although the environment still names their directory. Therefore the unit mounts the credentials a second time, in the runtime directory.
 func Env(getenv func(string) (string, bool)) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		value, ok := getenv(name)
@@ -94,7 +105,7 @@ func Env(getenv func(string) (string, bool)) func(string) (string, bool) {
 			return value, ok
 		}
 		dirs, _ := getenv("RUNTIME_DIRECTORY")
-		dir, _, _ := strings.Cut(dirs, ":") // a unit may have several
+		dir, _, _ := strings.Cut(dirs, ":") // a unit may have several directories
 		again := filepath.Join(dir, "credentials")
 		if _, err := os.ReadDir(value); err == nil || dir == "" {
 			return value, true
@@ -106,8 +117,7 @@ func Env(getenv func(string) (string, bool)) func(string) (string, bool) {
 	}
 }
 
-// killOthers kills every process of this one's control group but itself, and
-// waits until they are gone.
+// killOthers kills every process of this process's control group except itself, and waits until they have ended.
 func killOthers(ctx context.Context) error {
 	group, err := ownCgroup()
 	if err != nil {
@@ -116,7 +126,7 @@ func killOthers(ctx context.Context) error {
 	return killGroup(ctx, group)
 }
 
-// killGroup is killOthers for a named group.
+// killGroup is like killOthers for the given control group.
 func killGroup(ctx context.Context, group string) error {
 	ctx, cancel := context.WithTimeout(ctx, killWithin)
 	defer cancel()
@@ -128,26 +138,27 @@ func killGroup(ctx context.Context, group string) error {
 		left, refused := killAll(pids)
 		if left == 0 {
 			if refused != nil {
-				return fmt.Errorf("%w, left over in %s; the lock is not released and expires with its lease", refused, group)
+				return fmt.Errorf("%w, and one is still in %s; the lock is not released and expires with its lease", refused, group)
 			}
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d processes in %s do not die; the lock is not released and expires with its lease", left, group)
+			return fmt.Errorf("%d processes in %s did not end after SIGKILL; the lock is not released and expires with "+
+				"its lease", left, group)
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
 }
 
-// killAll kills all but this process, and counts those that may still be dying. If it may
-// not kill one of them, it still kills the others.
+// killAll kills the processes pids except this one, and returns the number of processes that may not have ended yet. If it may not kill one
+// process, it still kills the others.
 func killAll(pids []int) (left int, refused error) {
 	for _, pid := range pids {
 		if pid == os.Getpid() {
 			continue
 		}
-		if pid <= 0 { // of another process namespace; kill(2) takes 0 for our own group
+		if pid <= 0 { // the process is in another namespace; 0 would mean our own process group to kill(2)
 			refused = errors.New("a process of another process namespace cannot be killed")
 			continue
 		}
@@ -160,8 +171,8 @@ func killAll(pids []int) (left int, refused error) {
 	return left, refused
 }
 
-// ownCgroup finds the folder of this process' control group: of the unified
-// hierarchy, or of systemd's own where that is all there is.
+// ownCgroup returns the directory of this process' control group in the unified hierarchy, or in systemd's own hierarchy if there is no
+// unified one.
 func ownCgroup() (string, error) {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -181,9 +192,8 @@ func ownCgroup() (string, error) {
 	return "", fmt.Errorf("control group %s is not mounted under /sys/fs/cgroup", paths[0])
 }
 
-// serviceGroups finds in /proc/self/cgroup the paths that are a systemd service's
-// own. Any other group holds processes that are not ours to kill: a session's, or
-// in the root group every one of the machine.
+// serviceGroups returns the paths in /proc/self/cgroup that belong to a systemd service. Any other group may contain processes that must
+// not be killed: the processes of a session, or in the root group every process of the machine.
 func serviceGroups(text string) ([]string, error) {
 	var paths []string
 	for line := range strings.Lines(text) {
@@ -213,7 +223,7 @@ func holdsSelf(dir string) bool {
 	return false
 }
 
-// processes lists the processes of a control group and of those below it.
+// processes returns the processes of a control group and of the groups below it.
 func processes(group string) ([]int, error) {
 	var pids []int
 	tree := os.DirFS(group)
@@ -238,7 +248,7 @@ func processes(group string) ([]int, error) {
 	return pids, nil
 }
 
-// gone forgives that a group below the first has vanished while it was listed.
+// gone returns nil if err says that a group below the listed group has vanished while it was listed. Otherwise it returns err.
 func gone(path string, err error) error {
 	if path != "." && path != "cgroup.procs" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV)) {
 		return nil

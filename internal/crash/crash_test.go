@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A group that is not a service's holds processes that are not ours: killing them
-// must not depend on an environment variable alone.
+// A group that does not belong to a service may contain processes that are not ours. Whether they are killed must not depend on an
+// environment variable alone.
 func TestOnlyAServicesOwnControlGroupIsKilled(t *testing.T) {
 	cases := []struct {
 		name, text string
@@ -67,7 +67,7 @@ func TestWhatRunsAfterTheDaemonFindsTheCredentialsThatSystemdHidesFromIt(t *test
 	}
 }
 
-// kill(2) takes 0 for the caller's own process group, and -1 for every process.
+// For kill(2), 0 means the caller's own process group, and -1 means every process.
 func TestAProcessThatCannotBeKilledSavesNoOther(t *testing.T) {
 	victim := exec.Command("sleep", "60")
 	if err := victim.Start(); err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A crash leaves a lease file for each lock that the daemon led under.
+// After a crash there is a lease file for each lock that the daemon led.
 func TestTheLeaseFileOfEveryLockIsFound(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "lease.json")
 	want := []string{own, LeasePathOf(own, "reports"), LeasePathOf(own, "mails")}

@@ -17,7 +17,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// What kills processes must not run where nobody meant it to.
+// The command kills processes, so it must not run where no user wants that.
 func TestReleaseCrashedRefusesOutsideAService(t *testing.T) {
 	load := func() (config.Config, error) { return config.Default(), nil }
 	for _, x := range []struct {
@@ -56,8 +56,7 @@ func TestAnUnreadableLeaseFileIsToldWithItsPath(t *testing.T) {
 	}
 }
 
-// The group is a directory here: what the kernel answers for it is tested where a
-// real one can be made.
+// The group is an ordinary directory here. The tests on real hosts check the answers of the kernel.
 func TestEveryProcessOfAControlGroupIsKilledButThisOne(t *testing.T) {
 	stubborn := func() *exec.Cmd {
 		cmd := exec.Command("sh", "-c", "trap '' TERM; echo; read x")
@@ -113,9 +112,9 @@ func TestEveryProcessOfAControlGroupIsKilledButThisOne(t *testing.T) {
 	}
 }
 
-// A process that does not die keeps the lock from being released: it may still act.
+// If a process does not die, the lock must not be released, because the process may still act.
 func TestAControlGroupThatDoesNotDieIsAnError(t *testing.T) {
-	stopped := exec.Command("sleep", "1000") // never reaped: it stays as a zombie
+	stopped := exec.Command("sleep", "1000") // the test does not wait for it, so it stays as a zombie
 	stopped.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := stopped.Start(); err != nil {
 		t.Fatal(err)
@@ -129,7 +128,7 @@ func TestAControlGroupThatDoesNotDieIsAnError(t *testing.T) {
 	if err := killGroup(ctx, group); err == nil || !strings.Contains(err.Error(), "the lock is not released and expires with its lease") {
 		t.Errorf("error %v", err)
 	}
-	_ = stopped.Wait() // it was killed
+	_ = stopped.Wait() // returns an error because the process was killed
 }
 
 func TestReleaseByOwnerReleasesThatTermOnly(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"baton/internal/redislock"
 )
 
-// aboutToBegin is how soon a job's next run keeps its lock from being handed over: the
-// order has to be read, and what begins meanwhile would be cut off.
+// aboutToBegin is a time before a job's next run. During this time the job's lock is no longer handed over. Otherwise the run might begin
+// before the leader has read the hand-over order, and the hand-over would cut the run off.
 const aboutToBegin = 300 * time.Millisecond
 
 // balanceView is a candidacy as the balancer sees it.
@@ -31,8 +31,8 @@ func (v balanceView) Idle() bool {
 	return isIdle(w.Tasks, v.runner.Next, v.runner.Running(), time.Now())
 }
 
-// isIdle reports whether a handover cuts off no run: none goes on, and none is about to begin. A job that
-// goes on all the time keeps no lock.
+// isIdle reports whether a handover cuts off no run, because no run is in progress or about to begin. A job that always runs does not
+// count.
 func isIdle(tasks []work.Task, next func(job string) (time.Time, bool), running []job.Active, now time.Time) bool {
 	always := map[string]bool{}
 	for _, t := range tasks {
@@ -53,12 +53,12 @@ func (v balanceView) Known() (balance.Known, error) {
 }
 
 func (v balanceView) Read(ctx context.Context) (balance.Election, error) {
-	p, err := v.election.Picture(ctx, 0)
+	p, err := v.election.State(ctx, 0)
 	return electionIn(p), err
 }
 
-// electionIn converts a picture to the balancer's view of an election.
-func electionIn(p redislock.Picture) balance.Election {
+// electionIn converts an election's state to the balancer's view of the election.
+func electionIn(p redislock.ElectionState) balance.Election {
 	e := balance.Election{
 		Now: p.Now, Lease: p.TTL, Leader: p.Leader, Free: p.Owner == "",
 		Barred: p.Paused != nil || p.Quarantine > 0 || p.StepDown != "" || p.Owner == "" && p.ReservedFor != "",
@@ -74,16 +74,16 @@ func electionIn(p redislock.Picture) balance.Election {
 
 func (v balanceView) HandOver(ctx context.Context, to, reason string) error {
 	if !v.Idle() {
-		return errors.New("a run has begun meanwhile")
+		return errors.New("a run has begun in the meantime")
 	}
 	term := v.elector.Leading()
 	if term == nil {
-		return errors.New("the term has ended meanwhile")
+		return errors.New("the term has ended in the meantime")
 	}
 	return v.election.StepDownOwner(ctx, term.Owner(), elector.Order{To: to, Reason: reason, Code: elector.CodeBalance})
 }
 
-// balanceViews are the node's candidacies, for the balancer.
+// balanceViews returns the node's candidacies, for the balancer.
 func (n *node) balanceViews() []balance.Candidacy {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -96,11 +96,11 @@ func (n *node) balanceViews() []balance.Candidacy {
 	return list
 }
 
-// reluctance is for how long a node that has stepped down by order is given no lock to
-// spread the work: its operator has plans for that host.
+// reluctance is how long a node that has stepped down by order takes no lock merely to spread the work. The operator who gave the order has
+// plans for that host.
 const reluctance = 10 * time.Minute
 
-// steppedDown notes that a term has ended by order.
+// steppedDown makes this node reluctant after a term has ended by order. An order of the balancer does not count.
 func (n *node) steppedDown(why elector.Code) {
 	if why == elector.CodeBalance {
 		return
@@ -111,7 +111,7 @@ func (n *node) steppedDown(why elector.Code) {
 	}
 	n.willing = time.AfterFunc(reluctance, func() { n.beReluctant(false) })
 	n.mu.Unlock()
-	n.beReluctant(true) // before this node registers anything else
+	n.beReluctant(true) // before this node registers its presence again
 }
 
 func (n *node) beReluctant(yes bool) {

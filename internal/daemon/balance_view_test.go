@@ -12,30 +12,30 @@ import (
 	"baton/internal/redislock"
 )
 
-// What the balancer is told of an election is what stands in Redis.
+// The balancer sees the state of an election that Redis contains.
 func TestTheBalancerSeesWhatKeepsALockWhereItIs(t *testing.T) {
 	coolDowns := map[string]redislock.CoolDown{"b": {Left: time.Minute}}
 	for name, c := range map[string]struct {
-		disturb func(p *redislock.Picture)
+		disturb func(p *redislock.ElectionState)
 		barred  bool
 		nodes   int
 		cooling bool
 	}{
-		"nothing":                {func(*redislock.Picture) {}, false, 2, false},
-		"b stands aside":         {func(p *redislock.Picture) { p.CoolDowns = coolDowns }, false, 2, true},
-		"the lock is paused":     {func(p *redislock.Picture) { p.Paused = &redislock.Pause{} }, true, 2, false},
-		"in quarantine":          {func(p *redislock.Picture) { p.Quarantine = time.Second }, true, 2, false},
-		"ordered to step down":   {func(p *redislock.Picture) { p.StepDown = "drill" }, true, 2, false},
-		"kept for another":       {func(p *redislock.Picture) { p.Owner, p.ReservedFor = "", "b" }, true, 2, false},
-		"was kept for the owner": {func(p *redislock.Picture) { p.ReservedFor = "a" }, false, 2, false},
-		"b never leads":          {func(p *redislock.Picture) { p.Nodes[1].Observer = true }, false, 1, false},
-		"b is gone":              {func(p *redislock.Picture) { p.Nodes[1].SeenMS -= redislock.GoneAfter.Milliseconds() + 1 }, false, 1, false},
+		"nothing":                {func(*redislock.ElectionState) {}, false, 2, false},
+		"b stands aside":         {func(p *redislock.ElectionState) { p.CoolDowns = coolDowns }, false, 2, true},
+		"the lock is paused":     {func(p *redislock.ElectionState) { p.Paused = &redislock.Pause{} }, true, 2, false},
+		"in quarantine":          {func(p *redislock.ElectionState) { p.Quarantine = time.Second }, true, 2, false},
+		"ordered to step down":   {func(p *redislock.ElectionState) { p.StepDown = "drill" }, true, 2, false},
+		"kept for another":       {func(p *redislock.ElectionState) { p.Owner, p.ReservedFor = "", "b" }, true, 2, false},
+		"was kept for the owner": {func(p *redislock.ElectionState) { p.ReservedFor = "a" }, false, 2, false},
+		"b never leads":          {func(p *redislock.ElectionState) { p.Nodes[1].Observer = true }, false, 1, false},
+		"b is gone":              {func(p *redislock.ElectionState) { p.Nodes[1].SeenMS -= redislock.GoneAfter.Milliseconds() + 1 }, false, 1, false},
 	} {
 		now := time.UnixMilli(1_800_000_000_000)
-		p := redislock.Picture{Now: now, Owner: "owner", Leader: "a", TTL: time.Second}
+		p := redislock.ElectionState{Now: now, Owner: "owner", Leader: "a", TTL: time.Second}
 		for _, id := range []string{"a", "b"} {
-			told := redislock.Presence{Priority: 3, ConfigHash: "x", Reluctant: true}
-			p.Nodes = append(p.Nodes, redislock.Node{ID: id, SeenMS: now.UnixMilli(), Presence: told})
+			told := redislock.NodeInfo{Priority: 3, ConfigHash: "x", Reluctant: true}
+			p.Nodes = append(p.Nodes, redislock.Node{ID: id, SeenMS: now.UnixMilli(), NodeInfo: told})
 		}
 		c.disturb(&p)
 		e := electionIn(p)
@@ -50,7 +50,7 @@ func TestTheBalancerSeesWhatKeepsALockWhereItIs(t *testing.T) {
 	}
 }
 
-// A handover takes a moment, and what begins meanwhile would be cut off.
+// A handover takes a moment, and a run that begins during the handover would be cut off.
 func TestALockIsNotHandedOverRightBeforeARun(t *testing.T) {
 	task := func(name, when string) work.Task {
 		s, err := schedule.Parse(when, time.UTC)

@@ -31,68 +31,68 @@ import (
 	"baton/internal/trace"
 )
 
-// candidacy is this node's part in one election: it contends for one lock, and runs the
-// jobs under that lock while it leads. The node has the parts that all candidacies share.
+// candidacy is this node's part in one election: it contends for one lock, and runs the jobs under that lock while it leads. The type
+// node contains the parts that all candidacies share.
 type candidacy struct {
-	log        *zap.Logger
-	lockKey    string
-	timing     config.Election
-	lockStores *site.LockStores
-	election   site.Election
-	ledger     *redisledger.Ledger
-	registry   *staging.Stages // of the node's own lock: where it is noted who stages where
-	metrics    *metrics.Metrics
-	elected    *metrics.Election
-	notes      *alert.Notifications
-	runner     *job.Runner
-	clock      *work.Clock
-	abdicator  *abdication.Abdicator
-	firstCheck *work.FirstCheck
-	observer   *observer
-	subscriber *subscriber
-	lock       site.NodeLock
-	presence   func(*inventory.Workload) redislock.Presence // the presence that the node registers
-	samples    *work.Samples
-	recentRuns *work.RecentRuns
-	letters    *work.LetterCounts
-	watch      *work.Watch
-	wardens    *command.Reserve
-	traces     *trace.Tracer
-	turns      job.Turns
-	elector    *elector.Elector
-	hints      chan elector.Hint
-	data       *redisconn.Store // where orders are given
-	stores     *storehealth.Health
-	ordered    chan elector.Hint // something may have been
+	log         *zap.Logger
+	lockKey     string
+	timing      config.Election
+	lockStores  *site.LockStores
+	election    site.Election
+	ledger      *redisledger.Ledger
+	registry    *staging.Stages // of the node's own lock; it records which job stages beside which key
+	metrics     *metrics.Metrics
+	elected     *metrics.Election
+	notes       *alert.Notifications
+	runner      *job.Runner
+	clock       *work.Clock
+	abdicator   *abdication.Abdicator
+	firstCheck  *work.FirstCheck
+	observer    *observer
+	subscriber  *subscriber
+	lock        site.NodeLock
+	nodeInfo    func(*inventory.Workload) redislock.NodeInfo // returns the presence that the node registers
+	samples     *work.Samples
+	recentRuns  *work.RecentRuns
+	letters     *work.LetterCounts
+	watch       *work.Watch
+	wardens     *command.Reserve
+	traces      *trace.Tracer
+	termLimiter job.StartLimiter
+	elector     *elector.Elector
+	hints       chan elector.Hint
+	data        *redisconn.Store // the store to which orders are sent
+	stores      *storehealth.Health
+	ordered     chan elector.Hint // receives a value when an order may have been given
 
-	listening atomic.Int32  // to how many of the servers that the election takes place in
+	listening atomic.Int32  // the number of the election's servers whose hints are received
 	stopped   chan struct{} // run has returned
 	leave     context.CancelFunc
-	closed    chan struct{} // nothing of it is left
-	withdrawn bool          // the node's to know: no job is under the lock any more
+	closed    chan struct{} // closed when all parts of the candidacy have ended
+	withdrawn bool          // owned by the node: no job is under the lock any more
 
 	mu          sync.Mutex
 	work        *inventory.Workload // in force
-	runningTerm *runningTerm        // the term that goes on; nil between terms
+	runningTerm *runningTerm        // the running term; nil between terms
 	ending      string              // the event before the lead is given up: "the end of report"; "" most of the time
 }
 
-// newCandidacy makes the node's part in the election of a lock. It does not connect.
+// newCandidacy makes the node's part in the election of a lock. It does not contend for the lock yet.
 func (n *node) newCandidacy(ctx context.Context, lockKey string, w *inventory.Workload, first *work.FirstCheck) (*candidacy, error) {
 	at := n.lockStores.ForLock(lockKey)
 	c := &candidacy{
 		log: n.log.Named("election").With(zap.String("lock_key", lockKey)), lockKey: lockKey, timing: w.Config.Election, lockStores: at,
 		election: at.Election(), ledger: at.Ledger(n.store), notes: n.notifications,
 		metrics: n.metrics, elected: n.metrics.Election(lockKey),
-		hints: make(chan elector.Hint, 16), data: n.store, stores: n.stores, ordered: make(chan elector.Hint, 1), presence: n.presence,
+		hints: make(chan elector.Hint, 16), data: n.store, stores: n.stores, ordered: make(chan elector.Hint, 1), nodeInfo: n.nodeInfo,
 		stopped: make(chan struct{}), closed: make(chan struct{}), work: w, clock: n.clock, firstCheck: first,
-		subscriber: n.subscriber, letters: n.letterCounts, wardens: n.wardens, turns: n.turns, traces: n.traces,
+		subscriber: n.subscriber, letters: n.letterCounts, wardens: n.wardens, termLimiter: n.termLimiter, traces: n.traces,
 	}
 	c.registry = staging.NewStages(n.openStores, n.lockStores.ForLock(n.inventory.Config.Election.LockKey).Ledger(n.store))
 	c.samples, c.recentRuns, c.watch = work.NewSamples(lockKey, c.ledger), work.NewRecentRuns(lockKey, c.ledger), work.NewWatch()
 	c.runner = work.NewRunner(c.ledger, work.RunnerOptions{
 		Drain: c.timing.Drain, Logger: n.options.Logger, Metrics: n.metrics, Notes: n.notifications, Clock: n.clock, Traces: n.traces,
-		Outage: n.dataOutage, Stores: n.stores, Hold: c.holdsBack, Idle: c.settle,
+		Outage: n.dataOutage, Stores: n.stores, Hold: c.holdsBack, Idle: c.untilHardStop,
 	})
 	if lockKey == n.inventory.Config.Election.LockKey {
 		c.election = n.identity.Watch(c.election)
@@ -100,7 +100,7 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *inventory.Wo
 	coolDown := &abdication.CoolDown{}
 	c.abdicator = abdication.New(w.Config, w.Probes, c.election, coolDown, c.log)
 	var err error
-	if c.lock, err = at.Lock(n.presence(w)); err != nil {
+	if c.lock, err = at.Lock(n.nodeInfo(w)); err != nil {
 		c.elected.Forget()
 		return nil, err
 	}
@@ -108,14 +108,14 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *inventory.Wo
 		log: c.log, metrics: c.elected, notify: func(state string) { n.announce(lockKey, state) }, lockKey: lockKey,
 		storeSince: time.Now(), poll: c.timing.PollInterval, coolDown: coolDown, jobs: c.jobNames, steppedDown: n.steppedDown,
 		leaseFile: n.leaseFile(lockKey), epochs: epochs.Open(epochs.Path(n.options.Getenv), lockKey, &n.epochFile, c.log),
-		outage: n.outage, traces: n.traces, nodeID: n.id, incarnation: n.presence(w).Instance,
+		outage: n.outage, traces: n.traces, nodeID: n.id, incarnation: n.nodeInfo(w).Instance,
 	}
 	c.observer = o
 	last := o.epochs.Last(ctx, w.Config, w.Databases)
 	c.elector, err = elector.New(c.lock, c.lead, elector.Config{
 		NodeID: n.id, Timing: site.Timing(c.timing), PollInterval: c.timing.PollInterval,
 		NewOwner: site.NewID, Floor: last.Epoch, Lease: last.Lease(), Observer: c.observes,
-		Hints: c.hints, Observe: o.observe,
+		Hints: c.hints, Observe: o.observe, Counts: true, // work.Term counts its runs; the other work of a term is correct on any node
 		AcquireDelay: func() time.Duration { return n.balancer.AcquireDelay(lockKey) }, Beat: &n.beat,
 		Hinted: func() bool { return int(c.listening.Load()) == len(at.Stores) }, HintSpread: at.Spread(),
 		Die: func(reason string) { die(n.log, reason, n.options.Exit) },
@@ -128,7 +128,7 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *inventory.Wo
 	return c, nil
 }
 
-// openStores are the stores of the configuration in force.
+// openStores returns the stores of the configuration in force.
 func (n *node) openStores() map[string]*redisconn.Store {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -148,8 +148,8 @@ func (c *candidacy) workLock() work.Lock {
 	}
 }
 
-// newCandidacies makes several, or none: all at once, since each may ask databases that
-// do not answer.
+// newCandidacies makes all candidacies in parallel, because each candidacy may ask databases that do not answer. If one fails, it makes
+// no candidacy.
 func (n *node) newCandidacies(ctx context.Context, lockKeys []string, i inventory.Inventory) ([]*candidacy, error) {
 	if len(lockKeys) == 0 {
 		return nil, nil
@@ -211,8 +211,8 @@ func (c *candidacy) dismiss() {
 	c.observer.outage.Forget(c.lockKey)
 }
 
-// update puts another workload into force. After it has returned, no run of the old one
-// begins. Runs that have begun end under the old one.
+// update puts another workload into force. After update has returned, no run of the old workload begins. Runs in progress end under the
+// old workload.
 func (c *candidacy) update(ctx context.Context, w *inventory.Workload) {
 	c.mu.Lock()
 	c.work = w
@@ -225,16 +225,16 @@ func (c *candidacy) update(ctx context.Context, w *inventory.Workload) {
 	}
 }
 
-// present has the lock register this node as it stands now.
+// present makes the lock register the current state of this node.
 func (c *candidacy) present() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := c.presence(c.work)
+	p := c.nodeInfo(c.work)
 	p.Ending = c.ending
-	c.lock.Present(p)
+	c.lock.SetNodeInfo(p)
 }
 
-// waitsFor notes the reason why the node waits before it gives the lead up; "" for none.
+// waitsFor records the reason why the node waits before it gives up the lead, or "".
 func (c *candidacy) waitsFor(what string) {
 	c.mu.Lock()
 	c.ending = what
@@ -242,8 +242,8 @@ func (c *candidacy) waitsFor(what string) {
 	c.present()
 }
 
-// begin notes that a term has begun, with the workload in force: at once, or an update
-// could come between and be undone. ended notes that it is over.
+// begin records that a term has begun, with the workload in force. begin does both in one step, because an update of the workload in
+// between would be undone. The method ended records that the term is over.
 func (c *candidacy) begin(r *runningTerm) job.Workload {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -263,19 +263,18 @@ func (c *candidacy) current() (*inventory.Workload, *runningTerm) {
 	return c.work, c.runningTerm
 }
 
-// settle informs the term that its runs cannot change anything any more, and returns for how
-// long this node still leads: what else goes on beside them would be right on any node.
-func (c *candidacy) settle() time.Duration {
+// untilHardStop returns the time until the hard stop, or 0 if this node does not lead. At the hard stop all work of the term must have
+// ended.
+func (c *candidacy) untilHardStop() time.Duration {
 	_, r := c.current()
 	if r == nil {
 		return 0
 	}
-	r.term.Settle()
 	return r.term.UntilHardStop()
 }
 
-// holdsBack reports whether nothing is to begin for now: what begins wants the processors
-// that the renewal of the lease needs, and without the lease it is for nothing.
+// holdsBack reports whether nothing may begin for now. A start would use the processors that the renewal of the lease needs, and
+// without the lease the start would be useless.
 func (c *candidacy) holdsBack() bool {
 	_, r := c.current()
 	return r != nil && r.term.Overdue()

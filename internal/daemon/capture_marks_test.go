@@ -6,15 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"baton/internal/diagnose"
 	"baton/internal/doctor"
 	"baton/internal/flush/source/spec"
 	"baton/internal/operate"
-	"baton/internal/operate/direct"
 )
 
-// A marked key looks like one that the application has changed. A repair and a backfill went so round the question whose
-// the rows are.
+// A marked key looks like a key that the application has changed. So a repair and a backfill avoided the question whether the rows
+// belong to the job.
 func TestMarksWaitUntilRowsAreAccepted(t *testing.T) {
 	t.Parallel()
 	l, shop, _ := captureLab(t)
@@ -32,32 +30,19 @@ func TestMarksWaitUntilRowsAreAccepted(t *testing.T) {
 		}
 		return remedies
 	}
-	if said := fmt.Sprint(doubts()); !strings.Contains(said, "1 that differ from Redis, and 1 without a key") ||
+	if said := fmt.Sprint(doubts()); !strings.Contains(said, "1 differ from Redis, and 1 have no key") ||
 		!strings.Contains(said, "baton job accept articles accepts") || strings.Contains(said, "others") {
 		t.Errorf("the doctor says %s", said)
 	}
-	ordered := func(o operate.Order) (op *diagnose.Operation) {
-		t.Helper()
-		o.Job = "articles"
-		out, err := l.remote.to.Do(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		await(t, fmt.Sprintf("the end of %s", o.Kind), func() bool {
-			op = l.state("articles").Operation
-			return op != nil && op.ID == out.RunID && !op.Finished.IsZero()
-		})
-		return op
-	}
 	for _, o := range []operate.Order{{Kind: operate.KindBackfill}, {Kind: operate.KindVerify, Repair: true}} {
-		if op := ordered(o); op.State != "failed" || !strings.Contains(op.Error, "are not accepted as the job's") ||
+		if op := l.ordered("articles", o); op.State != "failed" || !strings.Contains(op.Error, "are not accepted as the job's") ||
 			!strings.Contains(op.Error, "baton job accept articles") || op.Progress.Result.Marked != 0 {
 			t.Errorf("%s: %+v", o.Kind, op)
 		}
 	}
-	shop.Do("SET", "articles:4", 44) // a mark would have come before it
+	shop.Do("SET", "articles:4", 44) // a mark would have come before this change
 	l.awaitRows("[[1 1] [2 2] [3 3] [4 44]]")
-	if _, err := direct.AcceptJob(t.Context(), l.config, "articles", "ann"); err != nil {
+	if _, err := l.remote.accept(t.Context(), "articles", "by ann"); err != nil {
 		t.Fatal(err)
 	}
 	shop.Do("SET", "articles:1", 11)
@@ -66,13 +51,13 @@ func TestMarksWaitUntilRowsAreAccepted(t *testing.T) {
 		t.Errorf("the doctor still says %s", said)
 	}
 	l.db.Exec(t, "UPDATE articles SET views = 0")
-	if op := ordered(operate.Order{Kind: operate.KindBackfill}); op.State != "succeeded" {
+	if op := l.ordered("articles", operate.Order{Kind: operate.KindBackfill}); op.State != "succeeded" {
 		t.Errorf("of the job's own rows: %+v", op)
 	}
 	l.awaitRows("[[1 11] [2 22] [4 44]]")
 }
 
-// A scan asks as a capture does: status, metric, log, doctor, and the answer.
+// A scan asks like a capture: in status, metric, log and doctor, and with the same answer.
 func TestAScanAsksWhoseTheRowsAre(t *testing.T) {
 	t.Parallel()
 	l, shop, _ := captureLab(t)
@@ -99,7 +84,7 @@ func TestAScanAsksWhoseTheRowsAre(t *testing.T) {
 	if !slices.ContainsFunc(found, func(f doctor.Finding) bool { return strings.Contains(f.Remedy, "baton job accept articles accepts") }) {
 		t.Errorf("the doctor says %v", found)
 	}
-	if _, err := direct.AcceptJob(t.Context(), l.config, "articles", "ann"); err != nil {
+	if _, err := l.remote.accept(t.Context(), "articles", "by ann"); err != nil {
 		t.Fatal(err)
 	}
 	rows("[[1 11] [2 22] [4 44]]")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"baton/internal/config"
+	"baton/internal/diagnose"
 	"baton/internal/flush"
 	"baton/internal/flush/source/spec"
 	"baton/internal/flush/verify"
@@ -17,7 +18,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// captureLab has two jobs that follow a store.
+// captureLab returns a lab with two jobs that follow a store.
 func captureLab(t *testing.T) (*jobLab, testsupport.Client, string) {
 	t.Helper()
 	l := newJobLab(t)
@@ -34,7 +35,7 @@ func captureLab(t *testing.T) (*jobLab, testsupport.Client, string) {
 	return l, shop.Client(t), shop.Addr()
 }
 
-// told are the events of captures as "event code", the oldest first.
+// told returns the events of captures as "event code", the oldest first.
 func (l *jobLab) told() (all []string) {
 	l.t.Helper()
 	events, err := l.remote.to.Events(l.t.Context(), 50)
@@ -69,7 +70,7 @@ func TestATakeoverGoesOnInTheStreamAndSaysSo(t *testing.T) {
 			r.metric(`baton_capture_pass_owed{job="articles"}`) == "0" &&
 			r.metric(`baton_capture_pending_budget_bytes{job="articles"}`) != "0"
 	})
-	// The command line, which follows no stream, has the leader's count.
+	// The command line follows no stream, so it shows the leader's count.
 	await(t, "the leader's count", func() bool { j := l.state("articles"); return j.Backlog != nil && *j.Backlog == 0 })
 	if err := r.end(); err != nil {
 		t.Fatal(err)
@@ -92,11 +93,11 @@ func TestATakeoverGoesOnInTheStreamAndSaysSo(t *testing.T) {
 	}
 }
 
-// A deletion is in the run, the history, the metric and the log. It was in none of them.
+// A deletion is reported in the run, the history, the metric and the log. Before, none of them reported it.
 func TestDeletedRowsAreCountedAndTheFirstIsLogged(t *testing.T) {
 	t.Parallel()
 	l, shop, _ := captureLab(t)
-	l.config.Jobs[1].Schedule = "@every 1s" // whose runs end
+	l.config.Jobs[1].Schedule = "@every 1s" // runs with this schedule end
 	for id := range 3 {
 		shop.Do("SET", fmt.Sprint("articles:", id), id)
 		shop.Do("SET", fmt.Sprint("others:", id), id)
@@ -125,7 +126,7 @@ func TestDeletedRowsAreCountedAndTheFirstIsLogged(t *testing.T) {
 	}
 }
 
-// What a first run would do to a table that was there before: nothing said so.
+// The preview says what a first run would do to a table that existed before.
 func TestAPreviewOfEverythingCountsWhatAPassWouldDo(t *testing.T) {
 	t.Parallel()
 	l, shop, _ := captureLab(t)
@@ -181,7 +182,8 @@ func TestAPreviewOfEverythingCountsWhatAPassWouldDo(t *testing.T) {
 	}
 }
 
-// A first run changed and deleted rows of a table that was there before. It waits until somebody accepts that, and says so.
+// A first run changed and deleted rows of a table that existed before. Now it waits until an operator accepts this, and reports that it
+// waits.
 func TestRowsThatWereThereWaitUntilTheyAreAccepted(t *testing.T) {
 	t.Parallel()
 	l, shop, _ := captureLab(t)
@@ -198,14 +200,19 @@ func TestRowsThatWereThereWaitUntilTheyAreAccepted(t *testing.T) {
 	await(t, "the page", func() bool { return strings.Contains(r.read("/"), "articles has left 2 rows of its table alone") })
 	shop.Do("SET", "articles:2", 222)
 	l.awaitRows("[[1 1] [2 222] [3 3] [4 4]]")
-	if _, err := direct.AcceptJob(t.Context(), l.config, "others", "ann"); !errors.Is(err, flush.ErrNothingWaits) {
-		t.Errorf("another job: %v", err)
+	if out, err := l.remote.accept(t.Context(), "others", "by ann"); err != nil || out.Code != operate.CodeNothing ||
+		!strings.Contains(out.Text, "nothing waits to be accepted") {
+		t.Errorf("another job: %+v, %v", out, err)
 	}
-	a, err := direct.AcceptJob(t.Context(), l.config, "articles", "ann")
-	if err != nil || a.Changes != 1 || a.Deletes != 1 {
-		t.Fatalf("%+v, %v", a, err)
+	l.refusesMoreThanWasShown()
+	out, err := l.remote.accept(t.Context(), "articles", "by ann: a copy")
+	if a := out.Acceptance; err != nil || out.Code != operate.CodeDone || a.Changes != 1 || a.Deletes != 1 || a.By != "ann" {
+		t.Fatalf("%+v, %v", out, err)
 	}
-	shop.Do("SET", "articles:1", 11) // the run that follows finds the acceptance
+	if e := l.event("rows_accepted"); e.Reason != "articles may change 1 row and delete 1 row of table articles, accepted by ann: a copy" {
+		t.Errorf("the event history has %+v", e)
+	}
+	shop.Do("SET", "articles:1", 11) // the next run finds the acceptance
 	l.awaitRows("[[1 11] [2 222] [4 4]]")
 	await(t, "nothing waits", func() bool {
 		return l.state("articles").Unaccepted == 0 && r.metric(`baton_flush_unaccepted_rows{job="articles"}`) == "0"
@@ -216,8 +223,37 @@ func TestRowsThatWereThereWaitUntilTheyAreAccepted(t *testing.T) {
 	}
 }
 
-// A user who must not follow is an operator's matter: the job says so at once, again and again, and Redis is asked once
-// a minute.
+// refusesMoreThanWasShown fails the test if rows are accepted that the author of the order has not seen.
+func (l *jobLab) refusesMoreThanWasShown() {
+	l.t.Helper()
+	for _, o := range []operate.Order{{}, {Changes: 1}, {Deletes: 5}} {
+		o.Kind, o.Job = operate.KindAccept, "articles"
+		if _, err := l.remote.to.Do(l.t.Context(), o); !errors.Is(err, operate.ErrRefused) ||
+			!strings.Contains(err.Error(), "baton would now change 1 row and delete 1 row of table articles") {
+			l.t.Errorf("%d and %d were shown: %v", o.Changes, o.Deletes, err)
+		}
+	}
+	if a, err := l.remote.to.Acceptance(l.t.Context(), "articles"); err != nil || a.State != operate.RowsWait || a.By != "" {
+		l.t.Errorf("after the refusals: %+v, %v", a, err)
+	}
+}
+
+// event returns the newest event of this name in the event history.
+func (l *jobLab) event(name string) diagnose.Event {
+	l.t.Helper()
+	events, err := l.remote.to.Events(l.t.Context(), 50)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	at := slices.IndexFunc(events, func(e diagnose.Event) bool { return e.Event == name })
+	if at < 0 {
+		l.t.Fatalf("no event %s in %+v", name, events)
+	}
+	return events[at]
+}
+
+// If the Redis user lacks the permission to follow, an operator must act: the job reports this at once and repeatedly, but asks Redis
+// only once a minute.
 func TestAStreamThatIsRefusedIsSaidAndHardlyAskedFor(t *testing.T) {
 	t.Parallel()
 	l, shop, _ := captureLab(t)

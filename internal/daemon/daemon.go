@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"baton/internal/command/orphans"
 	"baton/internal/config"
 	"baton/internal/daemon/adminsocket"
 	"baton/internal/daemon/site"
@@ -20,24 +21,24 @@ import (
 	"baton/internal/trace"
 )
 
-// Options connect a daemon with the process that it lives in.
+// Options connect a daemon with its process.
 type Options struct {
 	Version string
 	Logger  *zap.Logger
 	Getenv  func(string) (string, bool)
 	// Exit ends the process at once. It is called when work does not stop in time.
 	Exit func(code int)
-	// Load reads the configuration again; nil if there is no file to read.
+	// Load reads the configuration again. It is nil if there is no file to read.
 	Load func() (config.Config, error)
 	// Reload requests a call of Load.
 	Reload <-chan os.Signal
-	// Reloaded, if set, is called with a configuration that is in force from now on.
+	// Reloaded, if set, is called with each configuration that a reload has put into force.
 	Reloaded func(config.Config)
-	// Ready, if set, is called with the address of the status page once everything runs.
+	// Ready, if set, is called with the address of the status page when all parts run.
 	Ready func(address string)
 }
 
-// tracesOf reads from the environment whether there are traces; nil if there are none.
+// tracesOf reads the settings of traces from the environment. It returns nil if no traces are configured.
 func tracesOf(getenv func(string) (string, bool)) (*trace.Settings, error) {
 	settings, wrong := trace.FromEnvironment(getenv)
 	var problems config.Problems
@@ -50,12 +51,11 @@ func tracesOf(getenv func(string) (string, bool)) (*trace.Settings, error) {
 	return settings, nil
 }
 
-// ExitCannotStop is the process' exit code when its work outlived its lease.
+// ExitCannotStop is the exit code of a process whose work did not end before the end of its lease.
 const ExitCannotStop = 4
 
-// Run is the daemon: it campaigns, leads and runs jobs until ctx ends, then stops
-// the jobs, releases its locks and returns. An error means that it could not start,
-// or that its listener failed; a Redis or database that is away is none.
+// Run runs the daemon, which campaigns, leads and runs jobs until ctx ends. Then it stops the jobs, releases its locks and returns. An
+// error means that the daemon could not start, or that its listener failed. A Redis or database that is away causes no error.
 func Run(ctx context.Context, c config.Config, o Options) error {
 	traces, err := tracesOf(o.Getenv)
 	if err != nil {
@@ -86,22 +86,22 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 		return errors.Join(err, closeListener(listener), closeListener(admin))
 	}
 
-	// Everything below runs until its own context ends. The elections go first:
-	// while they wind down, the page still answers.
+	// The parts below run until their own context ends. The elections end first. While they end, the page still answers.
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()
 	var wg sync.WaitGroup
 	wg.Go(func() { n.notifier.watchdog(background, n.health) })
 	wg.Go(func() { shrink(background, n.log) })
-	wg.Go(func() { n.traces.Run(background) }) // to the end: terms end with the elections
+	wg.Go(func() { n.traces.Run(background) }) // runs to the end, because the last terms end with the elections
 	wg.Go(func() { n.wardens.Fill(background) })
+	wg.Go(func() { orphans.Adopt(background) })
 	electing, stopElecting := context.WithCancel(ctx)
 	defer stopElecting()
 	var served error
 	if listeners := existing(listener, admin); len(listeners) > 0 {
 		server := status.New(n.serving(c.HTTP, encryption))
 		wg.Go(func() {
-			defer stopElecting() // a listener that fails ends the daemon, in order
+			defer stopElecting() // if a listener fails, the daemon ends in order
 			served = server.Serve(background, listeners...)
 		})
 	}
@@ -112,11 +112,11 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	if o.Ready != nil {
 		o.Ready(address)
 	}
-	// When the shutdown begins, not when it is over: jobs may take a while to end.
+	// This is sent when the shutdown begins, not when it is over, because jobs may take a while to end.
 	context.AfterFunc(electing, func() { n.notifier.send("STOPPING=1") })
 	wg.Go(func() { n.balancer.Run(electing) })
 	wg.Go(func() { n.keepIdentity(electing) })
-	ledger := n.candidacies[0].ledger // read here: a reload changes the list
+	ledger := n.candidacies[0].ledger // read here, because a reload changes the list
 	wg.Go(func() { n.clock.Follow(electing, ledger, c.Election.AttemptTimeout) })
 	err = n.campaign(electing)
 	n.notifications.Close(background)
@@ -126,25 +126,24 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	return errors.Join(err, served)
 }
 
-// startedUp is when what happens at the start is over.
+// startedUp is the time after which the node's start counts as finished.
 const startedUp = 2 * time.Second
 
-// shrink waits until the node has started and gives back what only that has needed.
+// shrink waits until the node has started, and frees the memory that only the start has needed.
 func shrink(ctx context.Context, log *zap.Logger) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(startedUp):
 		if err := releaseStartUp(); err != nil {
-			log.Debug("the pages of the start could not be given back", zap.Error(err))
+			log.Debug("cannot return the memory that only the start needed", zap.Error(err))
 		}
 	}
 }
 
-// logWithin bounds the time to log why the process dies. It is below the margin between
-// the hard stop and the end of the lease.
+// logWithin limits the time to log why the process dies. It is shorter than the margin between the hard stop and the end of the lease.
 const logWithin = 50 * time.Millisecond
 
-// die ends the process at once: it logs why, but waits for no log that hangs.
+// die ends the process immediately. It logs the reason, but does not wait for a log that hangs.
 func die(log *zap.Logger, reason string, exit func(code int)) {
 	logged := make(chan struct{})
 	go func() {
@@ -159,7 +158,7 @@ func die(log *zap.Logger, reason string, exit func(code int)) {
 	exit(ExitCannotStop)
 }
 
-// listen binds the status page's address; "off" binds nothing.
+// listen binds the status page's address. For "off" it binds no address.
 func listen(address string) (net.Listener, string, error) {
 	if address == "off" {
 		return nil, "", nil
@@ -171,7 +170,7 @@ func listen(address string) (net.Listener, string, error) {
 	return l, l.Addr().String(), nil
 }
 
-// leave takes the node off the list; the list forgets it later if that fails.
+// leave removes the node from the election's list of nodes. If that fails, the node's entry in the list ends later.
 func leave(ctx context.Context, lock site.NodeLock, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
@@ -191,7 +190,7 @@ func closing(log *zap.Logger, what string, shut func() error) {
 	}
 }
 
-// flushNames are the names of the jobs that flush.
+// flushNames returns the names of the jobs that flush.
 func flushNames(c config.Config) []string {
 	c.Jobs = slices.DeleteFunc(slices.Clone(c.Jobs), config.Job.IsCommand)
 	return jobNames(c)

@@ -10,7 +10,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// By the configuration alone the daemon finds the master, leads, and says where.
+// With only the configuration the daemon finds the master, leads, and reports where it leads.
 func TestADaemonLeadsOnEveryRedisDeployment(t *testing.T) {
 	for name, begin := range map[string]func(t *testing.T) (config.Redis, string){
 		"sentinel with passwords and mTLS": func(t *testing.T) (config.Redis, string) {

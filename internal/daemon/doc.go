@@ -1,7 +1,7 @@
-// Package daemon puts baton together: it is the one place that knows every package. [Run] is the daemon itself. The other exported
-// functions serve commands that run beside a daemon.
+// Package daemon connects all packages of baton, and only this package depends on all of them. [Run] runs the daemon. The other
+// exported functions serve commands that run beside a daemon.
 //
-//	node         a running daemon: what its candidacies share, and the configuration in force
+//	node         a running daemon: the parts that its candidacies share, and the configuration in force
 //	candidacy    the node's part in one election: its elector, its runner and its ledger
 //	runningTerm  one term of a candidacy; a reload may replace its jobs
 //	observer     turns the events of an election into log lines, metrics, systemd's status and the lease file
@@ -12,15 +12,15 @@
 //
 // The invariants:
 //
-//   - The node contends for each lock once. A candidacy that is being left is gone before another one for the same lock begins.
-//   - A reload first makes everything that can fail. Then each candidacy takes over its new workload at once; runs in progress end
+//   - The node contends only once for each lock. A candidacy that is being left ends before another candidacy for the same lock begins.
+//   - A reload first does everything that can fail. Then each candidacy uses its new workload immediately. Runs in progress end
 //     unchanged.
-//   - Renewal goes on until the work of a term has returned. After an order, flushes go on until the last command has ended.
+//   - Renewal goes on until the work of a term has returned. After an order to step down, flushes go on until the last command has ended.
 //
 // What fails, and what then:
 //
 //   - A part of a reload fails: the configuration in force stays, and the error says why.
-//   - A candidacy ends by an error of its own: the daemon ends with that error.
+//   - A candidacy ends because of an error: the daemon ends with that error.
 //   - Work does not return by the hard stop: the process exits, and the command of systemd's ExecStopPost releases the lock.
-//   - Redis is away: the elections go on asking, and the outage is reported once for all of them.
+//   - Redis is away: the elections keep asking, and the outage is reported once for all elections.
 package daemon

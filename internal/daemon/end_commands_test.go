@@ -13,8 +13,7 @@ import (
 	"baton/internal/redislock"
 )
 
-// A command that does not care for SIGTERM has its whole grace. Until then no other node can
-// flush, and so this node does.
+// A command that ignores SIGTERM has its whole grace. Until its end no other node can flush, and so this node continues to flush.
 func TestFlushesGoOnWhileACommandHasItsGrace(t *testing.T) {
 	t.Parallel()
 	l := newJobLab(t)
@@ -30,7 +29,7 @@ func TestFlushesGoOnWhileACommandHasItsGrace(t *testing.T) {
 		s, err := l.remote.to.Snapshot(t.Context())
 		return err == nil && s.Leader != nil && s.Leader.Ending == "the end of report"
 	})
-	for i := range 2 { // it has been told to end for a while
+	for i := range 2 { // its stop signal was sent a while ago
 		l.do("HINCRBY", "views", "7", 10)
 		l.awaitRows(fmt.Sprintf("[[7 %d]]", 10*(i+1)))
 	}
@@ -46,15 +45,15 @@ func TestFlushesGoOnWhileACommandHasItsGrace(t *testing.T) {
 	}
 }
 
-// What else of the node changes meanwhile, such as its clock, leaves that told.
+// Other changes of the node during this time, such as a change of its clock, keep the reason visible.
 func TestWhatIsWaitedForStaysTold(t *testing.T) {
 	t.Parallel()
 	var lock toldLock
 	clock := int64(0)
-	c := &candidacy{lock: &lock, work: &inventory.Workload{}, presence: func(*inventory.Workload) redislock.Presence {
-		return redislock.Presence{ClockMS: clock}
+	c := &candidacy{lock: &lock, work: &inventory.Workload{}, nodeInfo: func(*inventory.Workload) redislock.NodeInfo {
+		return redislock.NodeInfo{ClockMS: clock}
 	}}
-	for _, want := range []redislock.Presence{{Ending: "the end of report"}, {Ending: "the end of report", ClockMS: 500}, {ClockMS: 500}} {
+	for _, want := range []redislock.NodeInfo{{Ending: "the end of report"}, {Ending: "the end of report", ClockMS: 500}, {ClockMS: 500}} {
 		if clock != want.ClockMS {
 			clock = want.ClockMS
 			c.present()
@@ -67,10 +66,10 @@ func TestWhatIsWaitedForStaysTold(t *testing.T) {
 	}
 }
 
-// toldLock keeps what it is to tell of the node.
+// toldLock records the presence that it would register for the node.
 type toldLock struct {
 	site.NodeLock
-	told redislock.Presence
+	told redislock.NodeInfo
 }
 
-func (l *toldLock) Present(p redislock.Presence) { l.told = p }
+func (l *toldLock) SetNodeInfo(p redislock.NodeInfo) { l.told = p }

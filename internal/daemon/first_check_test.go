@@ -14,7 +14,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// twoFlushes is a configuration with two jobs into the database main, of which one fits.
+// twoFlushes returns a configuration with two jobs that write to the database main. Only one of them fits its table.
 func twoFlushes(redis string, db config.Database) config.Config {
 	c := configFor(redis)
 	c.Databases = map[string]config.Database{"main": db}

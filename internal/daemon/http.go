@@ -15,7 +15,7 @@ import (
 	"baton/internal/status/auth"
 )
 
-// serving is how page and API are served.
+// serving returns the settings with which the node serves the status page and the API.
 func (n *node) serving(h config.HTTP, encryption *certificate.Certificate) status.Config {
 	c := status.Config{
 		Source: n.snapshot, Own: n.own, Health: n.health, Metrics: n.metrics, Logger: n.log.Named("http"), NodeID: n.id,
@@ -28,8 +28,8 @@ func (n *node) serving(h config.HTTP, encryption *certificate.Certificate) statu
 	return c
 }
 
-// newAnswers is what answers page and API, over the node's connections to Redis and some of its own
-// to databases.
+// newAnswers returns the Site that answers the requests of the status page and the API. It uses the node's connections to Redis, and its
+// own connections to databases.
 func (n *node) newAnswers() *direct.Site {
 	return direct.Of(direct.Node{
 		Log: n.log, Access: n.access, Own: n.snapshot, Samples: n.samples, Recent: n.recent,
@@ -37,7 +37,7 @@ func (n *node) newAnswers() *direct.Site {
 	})
 }
 
-// testNotify sends a test message, ahead of the messages that wait for the targets.
+// testNotify sends a test message to the targets, ahead of the messages that already wait to be sent to these targets.
 func (n *node) testNotify(ctx context.Context, target, by string) ([]operate.Tested, error) {
 	tests, err := n.notifications.Test(ctx, target, by)
 	if err != nil {
@@ -53,7 +53,8 @@ func (n *node) testNotify(ctx context.Context, target, by string) ([]operate.Tes
 	return all, nil
 }
 
-// access is what there is to read, by the configuration that is in force.
+// access returns the stores and settings that the answers of the status page and the API may read. They belong to the configuration that
+// the node uses now.
 func (n *node) access() direct.Access {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -61,13 +62,13 @@ func (n *node) access() direct.Access {
 		LockStores: n.lockStores}
 }
 
-// orderReload has the node read its configuration again, and returns when it is in force.
+// orderReload makes the node read its configuration again, and returns when the node uses the new configuration.
 func (n *node) orderReload(ctx context.Context, by string) error {
 	answer := make(chan error, 1)
 	select {
 	case n.reloadRequests <- reloadRequest{by: by, answer: answer}:
 	case <-ctx.Done():
-		return errors.New("the daemon does not take it: it is busy or about to end; see its log")
+		return errors.New("the daemon does not accept the reload: it is busy or about to end; see its log")
 	}
 	select {
 	case err := <-answer:
@@ -76,11 +77,11 @@ func (n *node) orderReload(ctx context.Context, by string) error {
 		}
 		return nil
 	case <-ctx.Done():
-		return errors.New("the daemon is still at it; see its log")
+		return errors.New("the daemon has not finished the reload yet; see its log")
 	}
 }
 
-// existing are the listeners that there are.
+// existing returns the listeners that are not nil.
 func existing(listeners ...net.Listener) []net.Listener {
 	var found []net.Listener
 	for _, l := range listeners {
@@ -91,7 +92,8 @@ func existing(listeners ...net.Listener) []net.Listener {
 	return found
 }
 
-// secured checks what secures page and API before anything is served; nil: no encryption.
+// secured checks the tokens and the certificate of the status page and the API before anything is served. It returns nil if the page and
+// the API are not encrypted.
 func secured(h config.HTTP) (*certificate.Certificate, error) {
 	if err := auth.CheckTokens(h.TokenFile, h.ReadTokenFile); err != nil {
 		return nil, err
@@ -99,7 +101,8 @@ func secured(h config.HTTP) (*certificate.Certificate, error) {
 	return certificate.Open(h)
 }
 
-// samples are how far the flushes under all locks were behind, later than since.
+// samples returns the samples of all locks. It leaves out the samples from before the time in the argument since. A sample says how far the
+// tables of the flushes were behind Redis at one moment.
 func (n *node) samples(ctx context.Context, since time.Time) ([]operate.Sample, error) {
 	var of []*work.Samples
 	for _, c := range n.all() {
@@ -108,7 +111,7 @@ func (n *node) samples(ctx context.Context, since time.Time) ([]operate.Sample, 
 	return work.Merged(ctx, since, of)
 }
 
-// recent are the latest runs of the jobs under all locks.
+// recent returns the latest runs of all jobs, whatever their lock is.
 func (n *node) recent(ctx context.Context) (map[string][]operate.Brief, error) {
 	all := map[string][]operate.Brief{}
 	var problems []error

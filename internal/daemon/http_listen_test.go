@@ -49,9 +49,9 @@ func TestOverTLSTheCertificateIsReadAnewAndNothingElseIsSpoken(t *testing.T) {
 	if resp.StatusCode != http.StatusBadRequest {
 		t.Errorf("plain HTTP: %d", resp.StatusCode)
 	}
-	// A key that is not the certificate's changes nothing, and both together do.
+	// A key that does not belong to the certificate changes nothing, but certificate and key together do.
 	testsupport.Certify(t, filepath.Join(dir, "other"), c.HTTP.TLS.KeyFile, 9)
-	await(t, "the log to tell of it", func() bool { _, _ = serial(); return r.logs.FilterMessageSnippet("old one is used").Len() > 0 })
+	await(t, "the log to tell of it", func() bool { _, _ = serial(); return r.logs.FilterMessageSnippet("the old one stays in use").Len() > 0 })
 	testsupport.Certify(t, c.HTTP.TLS.CertFile, c.HTTP.TLS.KeyFile, 2)
 	await(t, "the new certificate", func() bool { n, _ := serial(); return n == 2 })
 	r.endsWell()
@@ -60,7 +60,7 @@ func TestOverTLSTheCertificateIsReadAnewAndNothingElseIsSpoken(t *testing.T) {
 		t.Errorf("a wrong pair: %v", err)
 	}
 	c.HTTP.TLS, c.HTTP.TokenFile = nil, writeFile(t, "token", "short")
-	if err := Run(t.Context(), c, Options{Logger: zap.NewNop(), Getenv: func(string) (string, bool) { return "", false }}); err == nil || !strings.Contains(err.Error(), "takes 16 at least") {
+	if err := Run(t.Context(), c, Options{Logger: zap.NewNop(), Getenv: func(string) (string, bool) { return "", false }}); err == nil || !strings.Contains(err.Error(), "needs at least 16") {
 		t.Errorf("a short token: %v", err)
 	}
 }

@@ -31,7 +31,7 @@ func writeFile(t *testing.T, name, text string) string {
 	return path
 }
 
-// apiLab is a node that leads, with a job of each kind and a dead letter, and its API.
+// apiLab is a leading node with a job of each kind and a dead letter, and the node's API.
 type apiLab struct {
 	*jobLab
 	node   *running
@@ -79,7 +79,7 @@ func (l *apiLab) ask(method, path, token, body string) (int, []byte) {
 	return resp.StatusCode, text
 }
 
-// described asks with the token, and wants an answer as the API's description has it.
+// described sends a request with the token, and requires the answer of the API's description.
 func (l *apiLab) described(method, route, path string, want int, body string) []byte {
 	l.t.Helper()
 	code, text := l.ask(method, "/api/v1"+path, testToken, body)
@@ -227,7 +227,7 @@ func TestCommandsGetFromANodeWhatTheyGetFromTheServers(t *testing.T) {
 		l.lettersByClient(ctx, c)
 		l.errorsOfClient(ctx, c)
 	}
-	// Without the token, and where nobody is.
+	// The first request has no token, and the second request goes to an address without a server.
 	if _, err := l.client("http://"+l.node.address, "").run(t.Context(), "report", "by x", false); !errors.Is(err, operate.ErrNotAllowed) || !strings.Contains(err.Error(), "--token-file") {
 		t.Errorf("no token: %v", err)
 	}
@@ -265,7 +265,7 @@ func (l *apiLab) ordersByClient(ctx context.Context, c operator[*operate.Client]
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.run(ctx, "hang", "by alice", false); err == nil || !strings.Contains(err.Error(), "running already: run "+run.Run.ID) {
+	if _, err := c.run(ctx, "hang", "by alice", false); err == nil || !strings.Contains(err.Error(), "already running: its run "+run.Run.ID) {
 		t.Errorf("a second one: %v", err)
 	}
 	if done, err := c.cancel(ctx, "hang", run.Run.ID, "by alice: enough"); err != nil || len(done.Runs) != 1 {
@@ -278,7 +278,7 @@ func (l *apiLab) ordersByClient(ctx context.Context, c operator[*operate.Client]
 	if p, err := c.pauseJob(ctx, "report", "by alice: x", until); err != nil || p.Was != nil || p.Code != operate.CodeDone {
 		t.Errorf("%v %+v", err, p)
 	}
-	if _, err := c.run(ctx, "report", "by alice", false); err == nil || !strings.Contains(err.Error(), "baton job resume report ends that") {
+	if _, err := c.run(ctx, "report", "by alice", false); err == nil || !strings.Contains(err.Error(), "baton job resume report ends the pause") {
 		t.Errorf("paused: %v", err)
 	}
 	if p, err := c.resumeJob(ctx, "report", "by alice"); err != nil || p.Was == nil || !strings.Contains(p.Was.Reason, "alice") {

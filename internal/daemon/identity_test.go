@@ -14,19 +14,19 @@ import (
 	"baton/internal/testsupport"
 )
 
-// Two processes of one id cannot be told apart, so both say it, once, and others see it.
+// Two processes with the same id cannot be distinguished, so both report this once, and other nodes see it.
 func TestASecondProcessOfTheSameIDIsTold(t *testing.T) {
 	t.Parallel()
 	redis := testsupport.StartRedis(t, testsupport.RedisAOF())
 	c := configFor(redis.URL())
 	c.Node.ID = "db1"
 	first := start(t, c, nil)
-	page := func(r *running) { // a request for a page has the node look at itself
+	page := func(r *running) { // a request for a page makes the node read the list of nodes
 		resp, err := http.Get("http://" + r.address + "/api/v1/status")
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = resp.Body.Close() // nothing of it is read
+		_ = resp.Body.Close() // the body is not read
 	}
 	page(first)
 	second := start(t, c, nil)
@@ -39,13 +39,13 @@ func TestASecondProcessOfTheSameIDIsTold(t *testing.T) {
 	if len(told) != 1 || told[0].Level != zapcore.ErrorLevel || told[0].ContextMap()["other_instance"] == told[0].ContextMap()["instance"] {
 		t.Errorf("%+v", told)
 	}
-	look := func() redislock.Picture {
+	look := func() redislock.ElectionState {
 		locks, err := site.OpenLocks(c.WithDefaults())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = locks.Close() }()
-		p, err := locks.Picture(t.Context(), c.WithDefaults().Election.LockKey)
+		p, err := locks.State(t.Context(), c.WithDefaults().Election.LockKey)
 		if err != nil {
 			t.Fatal(err)
 		}

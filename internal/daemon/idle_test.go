@@ -10,7 +10,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// idleLab is a node with many flushes that have nothing to do.
+// idleLab returns a node with many flushes that have nothing to do.
 func idleLab(t *testing.T, jobs int, key string) *jobLab {
 	t.Helper()
 	l := newJobLab(t)
@@ -26,14 +26,14 @@ func idleLab(t *testing.T, jobs int, key string) *jobLab {
 	return l
 }
 
-// idled reports whether the newest entry of a job's history is of at least so many runs with nothing to do.
+// idled reports whether the newest entry in a job's history stands for at least this number of runs with nothing to do.
 func (l *jobLab) idled(name string, runs int) bool {
 	l.t.Helper()
 	h, err := l.remote.to.History(l.t.Context(), name, "", 1)
 	return err == nil && len(h) == 1 && h[0].Run != nil && h[0].Run.Idle != nil && h[0].Run.Idle.Runs >= runs
 }
 
-// runsOf is how many runs a job's history has.
+// runsOf returns the number of runs in a job's history.
 func (l *jobLab) runsOf(name string) (runs int64) {
 	l.t.Helper()
 	h, err := l.remote.to.History(l.t.Context(), name, "", 1000)
@@ -51,7 +51,7 @@ func (l *jobLab) runsOf(name string) (runs int64) {
 	return runs
 }
 
-// A run with nothing to do is one look and one claim. Sixteen shards are looked at by one command.
+// A run with nothing to do costs one check and one claim. One command checks sixteen shards.
 func TestFlushesWithNothingToDoCostRedisLittle(t *testing.T) {
 	t.Parallel()
 	const jobs = 20
@@ -61,8 +61,8 @@ func TestFlushesWithNothingToDoCostRedisLittle(t *testing.T) {
 		await(t, "idle runs", func() bool { return l.idled(fmt.Sprint("job", i), 2) })
 	}
 	c := testsupport.Client{T: t, Conn: l.conn}
-	// On a busy machine a look takes longer than it may, and its jobs run in the usual way, with a script for
-	// each shard. Their next look is cheap again.
+	// On a busy machine a check may take too long, and then its jobs run in the usual way, with a script for each shard. Their next check
+	// is cheap again.
 	runs := func() (all int64) {
 		for i := range jobs {
 			all += l.runsOf(fmt.Sprint("job", i))
@@ -81,7 +81,7 @@ func TestFlushesWithNothingToDoCostRedisLittle(t *testing.T) {
 		}
 		scripts := after["evalsha"] - before["evalsha"]
 		t.Logf("%d runs of idle jobs took %d scripts and %d commands in all", slots, scripts, all)
-		// One look and one claim each; the rest is the lock's.
+		// There is one check and one claim for each job; the other requests belong to the lock.
 		if slots < jobs || scripts > slots+slots/2+20 || all > 11*slots {
 			return fmt.Errorf("%d scripts and %d commands for %d runs", scripts, all, slots)
 		}
@@ -90,7 +90,7 @@ func TestFlushesWithNothingToDoCostRedisLittle(t *testing.T) {
 	r.endsWell()
 }
 
-// No slot is lost from sight because its run had nothing to do.
+// A slot whose run had nothing to do is also recorded.
 func TestEverySlotOfAnIdleFlushIsAccountedFor(t *testing.T) {
 	t.Parallel()
 	l := idleLab(t, 1, "views%d")
@@ -100,7 +100,7 @@ func TestEverySlotOfAnIdleFlushIsAccountedFor(t *testing.T) {
 	l.awaitRows("[[7 10]]")
 	await(t, "idle runs after one with work", func() bool { return l.idled("job0", 2) })
 
-	// A table that is wrong is noticed as soon as there is something to write, and the job is no longer idle.
+	// A wrong table is noticed as soon as there are rows to write, and then the job is no longer idle.
 	l.db.Exec(t, "ALTER TABLE articles RENAME TO moved")
 	l.do("HINCRBY", "views0", "7", 1)
 	await(t, "a failure", func() bool { return l.state("job0").ConsecutiveFailures > 1 })
@@ -163,7 +163,7 @@ func TestEverySlotOfAnIdleFlushIsAccountedFor(t *testing.T) {
 	}
 }
 
-// What is told of runs counts those with nothing to do.
+// The metrics of runs also count runs with nothing to do.
 func TestMetricsCountRunsWithNothingToDo(t *testing.T) {
 	t.Parallel()
 	l := idleLab(t, 1, "views%d")

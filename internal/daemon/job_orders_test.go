@@ -19,7 +19,7 @@ import (
 	"baton/internal/redisledger"
 )
 
-// command adds a job that runs a shell's text, and returns it to be changed.
+// command adds a job that runs a shell script, and returns the job so that the test can change it.
 func (l *jobLab) command(name, schedule, text string) *config.Job {
 	l.config.Jobs = append(l.config.Jobs, config.Job{Name: name, Schedule: schedule, Command: config.Command{text}, Shell: true})
 	return &l.config.Jobs[len(l.config.Jobs)-1]
@@ -71,7 +71,7 @@ func TestManualRunIsForcedPastAnotherAndBothAreCancelled(t *testing.T) {
 		t.Errorf("nothing ran: %+v", c)
 	}
 	first := l.run("report", "by bob", false)
-	if _, err := l.remote.run(t.Context(), "report", "by alice", false); err == nil || !strings.Contains(err.Error(), "running already: run "+first.Run.ID) {
+	if _, err := l.remote.run(t.Context(), "report", "by alice", false); err == nil || !strings.Contains(err.Error(), "already running: its run "+first.Run.ID) {
 		t.Errorf("a second one: %v", err)
 	}
 	second := l.run("report", "by alice: the first hangs", true)
@@ -137,7 +137,7 @@ func TestOrderForARunThatIsGivenAgainRunsItOnce(t *testing.T) {
 	_ = r.end()
 }
 
-// The node that took an order has crashed, and led: asked again, no node can answer that none leads and nothing is done.
+// The leader that accepted an order has crashed. If the order is sent again, no node may answer that no leader has done it.
 func TestOrderForARunThatIsGivenAgainMeetsNoLeader(t *testing.T) {
 	t.Parallel()
 	l := newJobLab(t)
@@ -161,7 +161,7 @@ func TestOrderForARunThatIsGivenAgainMeetsNoLeader(t *testing.T) {
 		t.Errorf("an order that was never given: %v", err)
 	}
 	l.do("HSET", "{baton}:control", "run:report", fmt.Sprintf("%s %d - by alice", next, time.Now().Add(time.Minute).UnixMilli()))
-	began, to := make(chan error, 1), l.remote.to // which the next start changes
+	began, to := make(chan error, 1), l.remote.to // the next start changes it
 	go func() {
 		out, err := to.Do(t.Context(), order)
 		if err == nil && out.RunID != next {
@@ -223,7 +223,7 @@ func TestManualRunThatWaitsIsCancelled(t *testing.T) {
 func TestCancelTakesTheRetrialAway(t *testing.T) {
 	t.Parallel()
 	l := newJobLab(t)
-	// The retrial comes long before the next slot, which would take its place.
+	// The retrial comes long before the next slot, which would replace it.
 	l.command("report", "@every 10s", "exit 3").Retry = config.Retry{Limit: 5, Delay: 5 * time.Second}
 	r := l.start()
 	await(t, "the retrial", func() bool { return l.state("report").Retry != nil })
@@ -232,7 +232,7 @@ func TestCancelTakesTheRetrialAway(t *testing.T) {
 		t.Errorf("state: %+v, %+v", j, j.LastRun)
 	}
 	c := l.cancel("report", "")
-	// A run that has just ended may be named as well.
+	// The result may also name a run that has just ended.
 	if c.Retry != 2 || slices.ContainsFunc(c.Runs, func(id string) bool { return id != j.LastRun.ID }) {
 		t.Errorf("cancelled: %+v", c)
 	}
@@ -254,7 +254,7 @@ func TestMissedSlotsAndExitCodesAreInTheHistory(t *testing.T) {
 		entries := l.history("report")
 		run := slices.IndexFunc(entries, func(e operate.Entry) bool { return e.Run != nil })
 		for _, e := range entries {
-			// A machine that stands still passes slots of a run, and the next one shows them.
+			// A machine that stands still misses slots during a run, and the next run shows these slots.
 			if e.Missed != nil && e.Missed.Reason == string(job.ReasonOverlap) && e.Missed.Count >= 3 {
 				missed = e.Missed
 			}
@@ -318,7 +318,7 @@ func TestPauseOfAllEndsByItselfAndAJobOfAlwaysGoesOn(t *testing.T) {
 	if next := l.state("report").NextRun; next.Before(until) {
 		t.Errorf("the next run is promised for %v", next)
 	}
-	if _, err := l.remote.run(t.Context(), "report", "by bob", false); err == nil || !strings.Contains(err.Error(), "paused by alice: restore; baton job resume --all ends that") {
+	if _, err := l.remote.run(t.Context(), "report", "by bob", false); err == nil || !strings.Contains(err.Error(), "paused by alice: restore; baton job resume --all ends the pause") {
 		t.Errorf("a job under another lock: %v", err)
 	}
 	if p, err := l.remote.resumeJob(t.Context(), "views", "by alice"); err != nil || p.Was != nil || p.Still == nil || !p.Still.All {
@@ -369,7 +369,7 @@ func TestAPauseHasNobodyLeadUnderAnyLock(t *testing.T) {
 	_ = r.end()
 }
 
-// checkHistories expects a pause and a second term of each lock.
+// checkHistories requires a pause and a second term of each lock.
 func checkHistories(t *testing.T, site *direct.Site) {
 	t.Helper()
 	await(t, "the second terms", func() bool {
@@ -393,7 +393,7 @@ func checkHistories(t *testing.T, site *direct.Site) {
 	}
 }
 
-// pauseAndResumeAll ends a pause of all jobs before its time.
+// pauseAndResumeAll pauses all jobs, and ends the pause early.
 func (l *jobLab) pauseAndResumeAll() {
 	l.t.Helper()
 	if _, err := l.remote.pauseJob(l.t.Context(), "", "by alice", time.Time{}); err != nil {
@@ -439,7 +439,7 @@ func TestJobUnderALockOfItsOwnIsDrivenThere(t *testing.T) {
 	}
 }
 
-// A request whose asker has gone is not met by a leader that comes much later.
+// If the requester of an order is gone, a leader that comes much later does not execute the order.
 func TestOrdersThatNobodyWaitsForAreNotCarriedOut(t *testing.T) {
 	t.Parallel()
 	l := newJobLab(t)

@@ -23,7 +23,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// jobLab is a Redis, a database with tables, and an operator's client.
+// jobLab holds a Redis, a database with tables, and an operator's client.
 type jobLab struct {
 	t      *testing.T
 	config config.Config
@@ -33,7 +33,7 @@ type jobLab struct {
 	remote operator[*direct.Site]
 }
 
-// newJobLab has no jobs yet.
+// newJobLab returns a jobLab without jobs.
 func newJobLab(t *testing.T) *jobLab {
 	t.Helper()
 	server := testsupport.StartRedis(t)
@@ -83,7 +83,7 @@ func (l *jobLab) state(name string) diagnose.Job {
 	return j
 }
 
-// read returns what a page says.
+// read returns the content of a page.
 func (r *running) read(path string) string {
 	r.t.Helper()
 	resp, err := http.Get("http://" + r.address + path)
@@ -98,14 +98,14 @@ func (r *running) read(path string) string {
 	return string(text)
 }
 
-// metric is the value of a metric; "" if there is none.
+// metric returns the value of a metric, or "" if there is no such metric.
 func (r *running) metric(name string) string {
 	_, rest, _ := strings.Cut(r.read("/metrics"), "\n"+name+" ")
 	value, _, _ := strings.Cut(rest, "\n")
 	return value
 }
 
-// epoch waits for the metric, which follows a win a moment later.
+// epoch waits for the metric of the epoch, which follows a win a moment later.
 func (r *running) epoch() (epoch string) {
 	r.t.Helper()
 	await(r.t, "the epoch", func() bool { epoch = r.metric(`baton_epoch{lock="baton"}`); return epoch != "0" })
@@ -163,7 +163,7 @@ func TestFlushThatGoesOnAllTheTimeFollowsTheDatabaseAndItsPause(t *testing.T) {
 		return strings.Contains(r.read("/"), "by alice: upgrade") && strings.Contains(r.read("/api/v1/status"), `"by alice: upgrade"`)
 	})
 	l.do("HINCRBY", "views", "8", 1)
-	resumed := testsupport.StartStopwatch(t) // a loop that nothing wakes looks every 30 s
+	resumed := testsupport.StartStopwatch(t) // a loop that is not woken up checks every 30 s
 	p, err := l.remote.resumeJob(t.Context(), "views", "by alice")
 	if err != nil || p.Was == nil {
 		t.Errorf("resumed: %+v, %v", p, err)
@@ -183,7 +183,7 @@ func TestWhatWaitsForARunThatRestedIsNotCalledOlderThanItsRest(t *testing.T) {
 	l.do("HINCRBY", "views", "7", 10)
 	l.awaitRows("[[7 10]]")
 	l.db.Exec(t, "ALTER TABLE articles RENAME TO elsewhere")
-	const sampled = 2 * work.GaugeEvery // a busy machine looks less often
+	const sampled = 2 * work.GaugeEvery // a busy machine checks less often
 	time.Sleep(2 * sampled)
 	written := time.Now()
 	oldest := func() float64 { return (time.Since(written) + sampled + time.Second).Seconds() }
@@ -225,7 +225,7 @@ func TestJobIsPausedWhenTooManyRecordsDoNotFit(t *testing.T) {
 	if failed != 1 {
 		t.Errorf("%d failed runs, want 1", failed)
 	}
-	if err := r.end(); err != nil { // and the next leader keeps to it
+	if err := r.end(); err != nil { // and the next leader follows the same order
 		t.Error(err)
 	}
 	next := start(t, l.config, nil)
@@ -243,7 +243,7 @@ func TestJobIsPausedWhenTooManyRecordsDoNotFit(t *testing.T) {
 	_ = next.end()
 }
 
-// pausedSlots are those that were missed for a pause of views.
+// pausedSlots returns the number of slots that were missed because views was paused.
 func (r *running) pausedSlots() int {
 	n, _ := strconv.Atoi(r.metric(`baton_job_missed_total{job="views",reason="paused"}`))
 	return n
@@ -285,7 +285,7 @@ func TestManualRunIsRefusedWhileTheJobRunsAndWatchingOneDoesNotEndIt(t *testing.
 	l.job("views", "@always")
 	r := l.start()
 	await(t, "the run", func() bool { return l.state("views").Running != nil })
-	if _, err := l.remote.run(t.Context(), "views", "by alice", false); err == nil || !strings.Contains(err.Error(), "running already: run ") {
+	if _, err := l.remote.run(t.Context(), "views", "by alice", false); err == nil || !strings.Contains(err.Error(), "already running: its run ") {
 		t.Errorf("a running job: %v", err)
 	}
 	id := l.state("views").Running.ID

@@ -9,7 +9,7 @@ import (
 	"baton/internal/config"
 )
 
-// A total is compared with its mark by a run alone: between runs nobody can count, and 0 would say that nothing waits.
+// Only a run compares a total with its watermark. Between runs the changes cannot be counted, and 0 would mean that no changes wait.
 func TestAWatermarkJobThatHasNotRunDoesNotCountNothing(t *testing.T) {
 	t.Parallel()
 	l := newJobLab(t)

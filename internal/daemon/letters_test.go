@@ -13,7 +13,7 @@ import (
 	"baton/internal/daemon/work"
 )
 
-// A run that never ends tells of what it puts aside, and all nodes how much waits.
+// A run that never ends reports its dead letters, and all nodes report how many dead letters wait.
 func TestDeadLettersOfARunThatGoesOnAreTold(t *testing.T) {
 	t.Parallel()
 	l := newJobLab(t)
@@ -30,10 +30,10 @@ func TestDeadLettersOfARunThatGoesOnAreTold(t *testing.T) {
 		return leader.logs.FilterMessageSnippet("records were put aside as dead letters").FilterField(zap.String("job", "views")).Len() == 1
 	})
 	await(t, "an event", func() bool {
-		text, _ := os.ReadFile(told) // there is none yet
+		text, _ := os.ReadFile(told) // there is no notification yet
 		return strings.Contains(string(text), `"event":"dead_letters"`) && strings.Contains(string(text), `"job":"views","count":1`)
 	})
-	// The next count is half a minute later at most, and a standby looks every half minute.
+	// The next count follows within half a minute, and a standby reads the count every half minute.
 	within := func(what string, reached func() bool) {
 		t.Helper()
 		for deadline := time.Now().Add(4 * work.LettersEvery); !reached(); time.Sleep(50 * time.Millisecond) {

@@ -9,7 +9,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testsupport.AtOnce(4)
-	// A warden under the race detector would live on for a second.
+	// Under the race detector a warden would otherwise live for a second after its end.
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
 		panic(err)
 	}

@@ -13,8 +13,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// withLocks is a configuration with so many jobs, each under a lock of its own, beside the
-// node's own lock.
+// withLocks returns a configuration with n jobs, each under its own lock, in addition to the node's own lock.
 func withLocks(url string, n int) config.Config {
 	c := configFor(url)
 	for i := range n {
@@ -55,7 +54,7 @@ func TestManyLocksListenOnOneConnectionAndTellOfAnOutageOnce(t *testing.T) {
 	before := lost()
 	proxy.Block()
 	await(t, "the loss to be told", func() bool { return lost() > before })
-	time.Sleep(4 * time.Second) // so that all locks notice, and none is lost
+	time.Sleep(4 * time.Second) // so that all elections notice, and no lock is lost
 	proxy.Unblock()
 	await(t, "the return to be told", func() bool { return back() > before })
 	if n := lost() - before; n != 1 {
@@ -64,8 +63,8 @@ func TestManyLocksListenOnOneConnectionAndTellOfAnOutageOnce(t *testing.T) {
 	r.endsWell()
 }
 
-// What a lock takes, and the job under it, must not grow with the others. What a term begins
-// with is garbage soon, on a busy machine later: that is waited for.
+// The memory of a lock and of its job must not grow with the number of locks. The memory for the beginning of a term soon becomes
+// garbage, but later on a busy machine, so the test waits for this.
 func TestALockTakesLittleMemory(t *testing.T) {
 	server := testsupport.StartRedis(t)
 	const few, many, most = 20, 120, 400 << 10
@@ -86,7 +85,7 @@ func TestALockTakesLittleMemory(t *testing.T) {
 	})
 }
 
-// inUse is how many bytes heap and stacks take.
+// inUse returns the number of bytes in use by heap and stacks.
 func inUse() int64 {
 	runtime.GC()
 	var m runtime.MemStats

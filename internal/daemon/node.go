@@ -36,33 +36,34 @@ import (
 	"baton/internal/trace"
 )
 
-// node is a running daemon. It has the parts that its candidacies share, and its own state.
+// node is a running daemon. It holds its own state, and the parts that its candidacies share. A candidacy is the node's part in the
+// election of one lock.
 type node struct {
 	options    Options
 	log        *zap.Logger
 	id         string
 	address    string              // of the status page
-	store      *redisconn.Store    // that of the lock
-	stores     *storehealth.Health // the others that jobs read
-	traces     *trace.Tracer       // nil: there are none
+	store      *redisconn.Store    // the store of the lock
+	stores     *storehealth.Health // the other stores that jobs read
+	traces     *trace.Tracer       // nil: there are no traces
 	lockStores *site.LockStores
 	metrics    *metrics.Metrics
 	notifier   notifier
 
 	identity      *identity.Identity
 	clock         *work.Clock
-	outage        *outage.Outage // of where the elections take place
-	dataOutage    *outage.Outage // of where the data is: the same, unless there is a quorum
+	outage        *outage.Outage // of the Redis in which the elections take place
+	dataOutage    *outage.Outage // of the Redis with the data: the same outage, unless there is a quorum
 	notifications *alert.Notifications
 	balancer      *balance.Balancer
-	beat          heartbeat.Beat // the locks are renewed together
+	beat          heartbeat.Beat // renews the locks together
 	subscriber    *subscriber
-	reluctant     atomic.Bool // to take locks that only spread the work
-	willing       *time.Timer // ends that; nil: it has not begun
+	reluctant     atomic.Bool // the node takes no locks that only spread the work
+	willing       *time.Timer // ends reluctant; nil: it has not begun
 	wardens       *command.Reserve
-	turns         job.Turns // of terms that begin: each costs far more than its renewals, and hundreds may be won at once
+	termLimiter   job.StartLimiter // limits the terms that begin: each costs far more than its renewals, and hundreds may be won at once
 
-	answers      *direct.Site // to page and API
+	answers      *direct.Site // answers the page and the API
 	letterCounts *work.LetterCounts
 
 	epochFile  epochs.File
@@ -72,9 +73,9 @@ type node struct {
 
 	mu          sync.Mutex
 	inventory   inventory.Inventory        // in force
-	edition     int                        // counts the inventories
-	candidacies []*candidacy               // the node's own first
-	roles       map[string]string          // what systemd shows, by lock key
+	edition     int                        // the number of inventories so far
+	candidacies []*candidacy               // the first is the candidacy for the node's own lock
+	roles       map[string]string          // the roles that systemd shows, by lock key
 	beingClosed map[string]<-chan struct{} // candidacies that are being left
 	running     sync.WaitGroup             // candidacies
 	retiring    sync.WaitGroup             // tasks that a reload has replaced
@@ -105,12 +106,12 @@ func newNode(c config.Config, o Options, traces *trace.Settings) *node {
 	n.clock = work.NewClock(log.Named("clock"), n.identity.ClockIs)
 	n.notifications = alert.New(c, site.NewID, log.Named("notify"), n.metrics)
 	n.wardens = newWardens(c)
-	n.turns = job.NewTurns()
+	n.termLimiter = job.NewStartLimiter()
 	n.balancer = balance.New(n.id, n.balanceViews, c.Election.PollInterval, log.Named("balance"))
 	return n
 }
 
-// open prepares all connections and jobs; it does not connect.
+// open prepares all connections and jobs, without connecting.
 func (n *node) open(c config.Config) (err error) {
 	if n.store, err = site.OpenRedis(c); err != nil {
 		return err
@@ -133,14 +134,14 @@ func (n *node) open(c config.Config) (err error) {
 	return err
 }
 
-// newWardens runs the commands of jobs.
+// newWardens returns the reserve that runs the commands of jobs.
 func newWardens(c config.Config) *command.Reserve {
 	r := command.NewReserve([]string{"/proc/self/exe", "warden"})
 	r.Keep(commandsToCome(c))
 	return r
 }
 
-// commandsToCome is how many commands may begin here at the same moment.
+// commandsToCome returns how many commands may start on this node at the same moment.
 func commandsToCome(c config.Config) int {
 	if !c.Node.IsCandidate() {
 		return 0
@@ -152,7 +153,7 @@ func (n *node) reports() work.Reports {
 	return work.Reports{Metrics: n.metrics, Notes: n.notifications, Traces: n.traces, Log: n.log}
 }
 
-// close gives back what open has taken, as far as it came.
+// close closes everything that open opened before open failed.
 func (n *node) close() {
 	for _, c := range n.candidacies {
 		c.lock.Close()
@@ -160,7 +161,7 @@ func (n *node) close() {
 	n.outage.Close()
 	n.dataOutage.Close()
 	n.stores.Close()
-	_ = n.answers.Close() // its log has what goes wrong
+	_ = n.answers.Close() // errors are in its log
 	closing(n.log, "databases and stores", func() error { return n.inventory.CloseBut(inventory.Inventory{}) })
 	if n.lockStores != nil {
 		closing(n.log, "quorum", n.lockStores.Close)
@@ -176,10 +177,10 @@ func (n *node) join(ctx context.Context) (err error) {
 	return err
 }
 
-// presence returns the data about the node that is sent to the others.
-func (n *node) presence(w *inventory.Workload) redislock.Presence {
+// nodeInfo returns the data about this node that the node sends to the other nodes.
+func (n *node) nodeInfo(w *inventory.Workload) redislock.NodeInfo {
 	own := w.Config.Node
-	p := redislock.Presence{
+	p := redislock.NodeInfo{
 		Reluctant: n.reluctant.Load(),
 		Version:   n.options.Version, ConfigHash: w.Hash, Address: n.address, Priority: own.Priority, Observer: !own.IsCandidate(),
 		Jobs: append([]string{}, tasks.Names(w.Tasks)...), ConfigMS: w.Since.UnixMilli(),
@@ -188,11 +189,11 @@ func (n *node) presence(w *inventory.Workload) redislock.Presence {
 	return p
 }
 
-// campaign contends for every lock until ctx ends, and returns when all are released.
+// campaign tries to get every lock until ctx ends. It returns when all locks are released.
 func (n *node) campaign(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	hearing, deaf := context.WithCancel(context.WithoutCancel(ctx)) // until the last lock is released
+	hearing, deaf := context.WithCancel(context.WithoutCancel(ctx)) // hints are received until the last lock is released
 	var listening sync.WaitGroup
 	defer listening.Wait()
 	defer deaf()
@@ -212,7 +213,7 @@ func (n *node) campaign(ctx context.Context) error {
 	return n.failed
 }
 
-// start runs a candidacy. If it fails, all other candidacies end, too.
+// start runs a candidacy. If the candidacy fails, start ends all other candidacies.
 func (n *node) start(ctx context.Context, c *candidacy, cancel context.CancelCauseFunc) {
 	own, leave := context.WithCancel(ctx)
 	c.leave = leave
@@ -232,7 +233,7 @@ func (n *node) all() []*candidacy {
 	return append([]*candidacy(nil), n.candidacies...)
 }
 
-// leaseFile is where a lock's lease is noted; "" without a runtime directory.
+// leaseFile returns the path of the file that describes the lease of a lock. It returns "" if there is no runtime directory.
 func (n *node) leaseFile(lockKey string) string {
 	path, ok := crash.LeasePath(n.options.Getenv)
 	if ok && lockKey != n.inventory.Config.Election.LockKey {
@@ -241,8 +242,8 @@ func (n *node) leaseFile(lockKey string) string {
 	return path
 }
 
-// announce notifies systemd of the node's role in the election of a lock. Announcements are
-// sent one after the other, because systemd shows the last one.
+// announce notifies systemd of the node's role in the election of a lock. It sends one announcement after the other, because systemd shows
+// the announcement that it received last.
 func (n *node) announce(lockKey, role string) {
 	n.announcing.Lock()
 	defer n.announcing.Unlock()
@@ -259,10 +260,10 @@ func (n *node) announce(lockKey, role string) {
 	n.notifier.send("STATUS=" + strings.Join(texts, "; "))
 }
 
-// keepIdentity reads the list of nodes again and again, and sends the others changes of this one, until ctx ends.
+// keepIdentity reads the list of nodes repeatedly until ctx ends. It sends changes of this node's data to the other nodes.
 func (n *node) keepIdentity(ctx context.Context) {
 	n.identity.Keep(ctx, func(ctx context.Context) {
-		_, _ = n.all()[0].election.Picture(ctx, 0) // the identity sees it, or there will be another
+		_, _ = n.all()[0].election.State(ctx, 0) // the identity sees the state, or a later reading follows
 	}, func() {
 		for _, c := range n.all() {
 			c.present()
@@ -270,16 +271,17 @@ func (n *node) keepIdentity(ctx context.Context) {
 	})
 }
 
-// stuckAfter is far beyond the longest pause of the job loop.
+// stuckAfter is how long the job loop may make no progress before it counts as stuck. This time is much longer than the longest pause of
+// the loop.
 const stuckAfter = 2 * time.Minute
 
-// electionStuckAfter is far beyond the longest pause of the election loop: the configured
-// interval and one attempt.
+// electionStuckAfter returns how long the election loop may make no progress before it counts as stuck. This time is much longer than the
+// longest pause of the loop, which is the configured interval and one attempt.
 func electionStuckAfter(e config.Election) time.Duration {
 	return stuckAfter + 2*max(e.HeartbeatInterval, e.PollInterval) + e.AttemptTimeout
 }
 
-// health answers from memory: it must never wait for anything.
+// health returns the health from the node's memory, because it must never wait for a server.
 func (n *node) health() status.Health {
 	all := n.all()
 	own := all[0]
@@ -298,7 +300,8 @@ func (n *node) health() status.Health {
 	return h
 }
 
-// waiting is why this node does not take the lock, although no other client may hold it.
+// waiting returns the reason why this node does not take the lock, for the case that no other client holds the lock. The reason is a code
+// for programs and a text for people.
 func (c *candidacy) waiting() (elector.Code, string) {
 	if c.elector.Leading() != nil {
 		return "", ""
@@ -312,8 +315,8 @@ func (c *candidacy) waiting() (elector.Code, string) {
 	return "", ""
 }
 
-// snapshot gathers the page's content. With an error it still has the data that the node
-// has in memory.
+// snapshot gathers the data that the status page shows. If it returns an error, the snapshot still contains the data that the node has in
+// memory.
 func (n *node) snapshot(ctx context.Context) (diagnose.Snapshot, error) {
 	own, all := n.own(), n.all()
 	views := make([]direct.View, len(all))
@@ -325,7 +328,7 @@ func (n *node) snapshot(ctx context.Context) (diagnose.Snapshot, error) {
 	return s, err
 }
 
-// own returns the snapshot that needs no request to a server.
+// own returns the part of the snapshot that needs no request to a server.
 func (n *node) own() diagnose.Snapshot {
 	c := n.all()[0]
 	own := diagnose.Snapshot{

@@ -10,7 +10,7 @@ import (
 	"baton/internal/status"
 )
 
-// notifier talks to systemd. Without systemd it does nothing.
+// notifier sends the state of the daemon to systemd. Without systemd it does nothing.
 type notifier struct {
 	log *zap.Logger
 }
@@ -25,8 +25,8 @@ func (n notifier) send(state string) {
 
 func (n notifier) ready() { n.send(sd.SdNotifyReady) }
 
-// watchdog pings systemd's watchdog, at half its interval, while the loops of the
-// process make progress. Redis being away does not stop them.
+// watchdog notifies systemd's watchdog, at half of the watchdog's interval, while the loops of the process make progress. The loops also
+// make progress while Redis is unavailable.
 func (n notifier) watchdog(ctx context.Context, health func() status.Health) {
 	interval, err := sd.SdWatchdogEnabled(false)
 	if err != nil || interval <= 0 {

@@ -22,41 +22,40 @@ import (
 	"baton/internal/trace"
 )
 
-// observer turns the elector's events into log lines, metrics, systemd's status
-// and the lease file.
+// observer turns the elector's events into log lines, metrics, the status that systemd shows, and the lease file.
 type observer struct {
 	log     *zap.Logger
 	metrics *metrics.Election
 	notify  func(state string)
-	jobs    func() []string // under the lock; nil: none
+	jobs    func() []string // returns the jobs under the lock; nil: no jobs
 	// steppedDown is called with the reason when a term has ended by order; it may be nil.
 	steppedDown func(why elector.Code)
 	lockKey     string
 	leaseFile   string        // "" without a runtime directory
-	poll        time.Duration // how long others go first after a step-down
+	poll        time.Duration // how long other nodes go first after a step-down
 	coolDown    *abdication.CoolDown
 	elector     *elector.Elector
 	epochs      *epochs.Memory
-	outage      *outage.Outage // of where the election takes place
-	traces      *trace.Tracer  // nil: there are none
+	outage      *outage.Outage // of the Redis in which the election takes place
+	traces      *trace.Tracer  // nil: there are no traces
 	nodeID      string
-	incarnation string // of this process, under that id
+	incarnation string // identifies this process among the processes with that node id
 
-	files sync.Mutex  // the lease file's
-	lease crash.Lease // of the running term
+	files sync.Mutex  // guards the lease file
+	lease crash.Lease // the lease of the running term
 
 	mu         sync.Mutex
-	epoch      int64     // of the running or last term
+	epoch      int64     // the epoch of the running or last term
 	began      time.Time // that term
-	role       string    // what this node does, for systemd
-	leads      bool      // that it leads, under epoch
+	role       string    // what this node does, as systemd shows it
+	leads      bool      // this node leads, under epoch
 	storeAway  bool      // Redis does not answer
-	storeSince time.Time // since when it does, or does not
+	storeSince time.Time // since when Redis answers, or does not answer
 }
 
 func (o *observer) observe(ev elector.Event) {
 	log := o.log
-	defer o.epochs.Heard(ev.Epoch, ev.Lease) // which has the files written, once all of this is noted
+	defer o.epochs.Heard(ev.Epoch, ev.Lease) // makes keepFiles write the files, after the event was handled
 	switch ev.Kind {
 	case elector.EventWon:
 		o.won(log, ev)
@@ -66,7 +65,7 @@ func (o *observer) observe(ev elector.Event) {
 		log.Info("standing by: no node leads", zap.String("reason", ev.Reason))
 		o.does("standby, no node leads: " + ev.Reason)
 	case elector.EventStopping:
-		log.Info("stopping to lead: ending the jobs", zap.Int64("epoch", ev.Epoch), zap.String("reason", ev.Reason))
+		log.Info("stepping down: ending the jobs", zap.Int64("epoch", ev.Epoch), zap.String("reason", ev.Reason))
 		o.does("stopping: " + ev.Reason)
 	case elector.EventStoreLost:
 		o.outage.Lost(o.lockKey, ev.Err)
@@ -91,7 +90,8 @@ func (o *observer) observe(ev elector.Event) {
 
 func (o *observer) standsBy(log *zap.Logger, holder string) {
 	if holder == "" {
-		log.Warn("standing by: the lock is held by a client that is not baton; is election.lock_key meant for both?")
+		log.Warn("standing by: the lock is held by a client that is not baton; does that client share election.lock_key with " +
+			"baton on purpose?")
 		o.does("standby, the lock is held by a client that is not baton")
 		return
 	}
@@ -100,7 +100,7 @@ func (o *observer) standsBy(log *zap.Logger, holder string) {
 }
 
 func (o *observer) won(log *zap.Logger, ev elector.Event) {
-	o.noteLease(log, ev) // first: a crash before it holds the lock up for the rest of the lease
+	o.noteLease(log, ev) // first, because a crash before this would hold the lock up for the rest of the lease
 	log.Info("leading", zap.Int64("epoch", ev.Epoch))
 	o.mu.Lock()
 	o.epoch, o.began = ev.Epoch, time.Now()
@@ -112,7 +112,7 @@ func (o *observer) won(log *zap.Logger, ev elector.Event) {
 	}
 }
 
-// noteLease writes the lease file of a term that begins.
+// noteLease writes the lease file when a term begins.
 func (o *observer) noteLease(log *zap.Logger, ev elector.Event) {
 	if o.leaseFile == "" {
 		return
@@ -121,12 +121,12 @@ func (o *observer) noteLease(log *zap.Logger, ev elector.Event) {
 	defer o.files.Unlock()
 	o.lease = crash.Lease{LockKey: o.lockKey, Owner: ev.Owner, Epoch: ev.Epoch}
 	if err := crash.WriteLease(o.leaseFile, o.lease); err != nil {
-		log.Warn("leading without a lease file", zap.Error(err))
+		log.Warn("cannot write the lease file: leading without it", zap.Error(err))
 	}
 }
 
-// raised notes that a database has made the term's epoch rise. The files follow:
-// a renewal must not wait for a disk.
+// raised records that the term's epoch was raised above an epoch in a database. The method keepFiles writes the epoch to the files later,
+// because a renewal must not wait for a disk.
 func (o *observer) raised(epoch int64) {
 	o.mu.Lock()
 	higher := epoch > o.epoch
@@ -142,7 +142,7 @@ func (o *observer) raised(epoch int64) {
 	}
 }
 
-// keepFiles brings the epoch file and the lease file up to date until ctx ends.
+// keepFiles updates the epoch file and the lease file until ctx ends.
 func (o *observer) keepFiles(ctx context.Context) {
 	for {
 		select {
@@ -168,7 +168,7 @@ func (o *observer) updateLease() {
 	}
 	o.lease.Epoch = epoch
 	if err := crash.WriteLease(o.leaseFile, o.lease); err != nil {
-		o.log.Warn("the lease file has an old epoch", zap.Error(err))
+		o.log.Warn("cannot write the new epoch to the lease file", zap.Error(err))
 	}
 }
 
@@ -194,7 +194,7 @@ func (o *observer) ended(log *zap.Logger, ev elector.Event) {
 	}
 	o.metrics.Ended(string(ev.Kind), jobs...)
 	o.trace(ev)
-	// A lock that could not be released may still be there for `release --crashed`.
+	// A lock that could not be released may still exist for `release --crashed`.
 	if o.leaseFile == "" {
 		return
 	}
@@ -203,12 +203,12 @@ func (o *observer) ended(log *zap.Logger, ev elector.Event) {
 	o.lease = crash.Lease{}
 	if ev.Released {
 		if err := crash.RemoveLease(o.leaseFile); err != nil {
-			log.Warn("the lease file stays", zap.Error(err))
+			log.Warn("cannot remove the lease file", zap.Error(err))
 		}
 	}
 }
 
-// trace records a term that has ended.
+// trace sends the trace of a term that has ended.
 func (o *observer) trace(ev elector.Event) {
 	if o.traces == nil {
 		return
@@ -226,10 +226,10 @@ func (o *observer) trace(ev elector.Event) {
 		trace.Attribute{Key: "baton.ended", Value: string(ev.Kind)}, trace.Attribute{Key: "baton.reason", Value: ev.Reason})
 }
 
-// does shows systemd what this node does now, which is not to lead.
+// does makes systemd's status show the role of this node, which is not the leader.
 func (o *observer) does(role string) { o.becomes(role, false) }
 
-// doesLead shows systemd that this node leads.
+// doesLead makes systemd's status show that this node leads.
 func (o *observer) doesLead(epoch int64) { o.becomes(fmt.Sprint("leading epoch ", epoch), true) }
 
 func (o *observer) becomes(role string, leads bool) {
@@ -257,7 +257,7 @@ func (o *observer) show() {
 	o.notify(text.OneLine(words))
 }
 
-// since is since when Redis is as it is.
+// since returns the time since which Redis has been available or unavailable.
 func (o *observer) since() time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -44,8 +44,7 @@ func TestAProcessThatMustDieDoesNotWaitForItsLog(t *testing.T) {
 	})
 }
 
-// newObserver is an observer of a node that has never led; told collects what
-// systemd is told.
+// newObserver returns an observer of a node that has never led. told collects the messages to systemd.
 func newObserver(t *testing.T) (o *observer, told *[]string) {
 	t.Helper()
 	store := redistest.Open(t, redisconn.Options{URL: "redis://127.0.0.1:1/0"})
@@ -94,8 +93,7 @@ func TestSystemdIsToldWhatTheNodeDoesAndWhatItWaitsFor(t *testing.T) {
 	}
 }
 
-// A reason comes from whoever can write to Redis, and a line of its own would be
-// an order to systemd.
+// Any client that can write to Redis can set a reason, and a separate line in the reason would be an order to systemd.
 func TestAReasonCannotOrderSystemdAround(t *testing.T) {
 	o, told := newObserver(t)
 	o.observe(elector.Event{Kind: elector.EventStopping, Reason: "drill\nWATCHDOG=trigger\r\nMAINPID=1"})
@@ -125,7 +123,7 @@ func TestATermIsASpanOnceItHasEnded(t *testing.T) {
 		o.observe(elector.Event{Kind: kind, Owner: owner, Epoch: 9, Reason: "why"})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		o.traces.Run(ctx) // sends what there is, and returns
+		o.traces.Run(ctx) // sends the collected spans, and returns
 		spans := c.Spans()
 		last := spans[len(spans)-1]
 		if a := last.Attributes; last.Name != "term" || a["baton.ended"] != string(kind) || a["baton.epoch"] != "9" || a["baton.reason"] != "why" || last.Failed() != failed ||

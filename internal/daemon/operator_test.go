@@ -13,10 +13,10 @@ import (
 	"baton/internal/operate/direct"
 )
 
-// operator gives orders as commands do: over the servers, or by a node's API.
+// operator gives orders like the commands: through the servers, or through a node's API.
 type operator[O operate.Operator] struct{ to O }
 
-// overServers asks the servers of a configuration until the test ends.
+// overServers returns an operator that uses the servers of a configuration until the test ends.
 func overServers(t *testing.T, c config.Config) operator[*direct.Site] {
 	t.Helper()
 	s, err := direct.Open(c)
@@ -27,7 +27,7 @@ func overServers(t *testing.T, c config.Config) operator[*direct.Site] {
 	return operator[*direct.Site]{s}
 }
 
-// signed is an order of who says "by alice: upgrade".
+// signed returns the order with the author and the reason of a text such as "by alice: upgrade".
 func signed(by string, o operate.Order) operate.Order {
 	o.By, o.Reason, _ = strings.Cut(strings.TrimPrefix(by, "by "), ": ")
 	return o
@@ -63,6 +63,16 @@ func (a operator[O]) resume(ctx context.Context, by string, wait time.Duration) 
 
 func (a operator[O]) stepDown(ctx context.Context, to, by string, wait time.Duration) (operate.Outcome, error) {
 	return a.to.Do(ctx, signed(by, operate.Order{Kind: operate.KindStepDown, To: to, Wait: wait}))
+}
+
+// accept accepts the rows that wait.
+func (a operator[O]) accept(ctx context.Context, job, by string) (operate.Outcome, error) {
+	waits, err := a.to.Acceptance(ctx, job)
+	if err != nil {
+		return operate.Outcome{}, err
+	}
+	o := operate.Order{Kind: operate.KindAccept, Job: job, Changes: waits.Changes, Deletes: waits.Deletes}
+	return a.to.Do(ctx, signed(by, o))
 }
 
 func (a operator[O]) runs(ctx context.Context, job string, n int) ([]diagnose.Run, error) {

@@ -39,18 +39,18 @@ func TestALossOfRedisIsOneLineHoweverManyJobsItStops(t *testing.T) {
 				lost := told("redis unavailable, retrying")
 				return len(lost) > 0 && lost[len(lost)-1].ContextMap()["cause"] == code
 			})
-			time.Sleep(5 * time.Second)                  // every job is due five times
-			before := len(told("redis available again")) // of a moment in which the machine stood still, say
+			time.Sleep(5 * time.Second)                  // every job is due five times in this time
+			before := len(told("redis available again")) // for example of a moment in which the machine stood still
 			c.finish(l)
 			await(t, "the return to be told", func() bool { return len(told("redis available again")) > before })
-			if lost := told("redis unavailable, retrying"); len(lost) > 2 { // that connections break comes before why there are no new ones
+			if lost := told("redis unavailable, retrying"); len(lost) > 2 { // broken connections come before the reason for no new ones
 				t.Errorf("%d lines of the loss: %v", len(lost), lost)
 			}
 			if f := told("redis available again")[before].ContextMap(); f["failed_attempts"].(int64) < jobs || f["jobs"] != int64(jobs) {
 				t.Errorf("told of the return: %v", f)
 			}
-			// On a busy machine the doctor may take its first look only now; and on one that stood still
-			// the slots of that time have passed, which each job tells.
+			// On a busy machine the doctor may make its first check only now. On a machine that stood still, the slots of that time have
+			// passed, and each job reports this.
 			stood := clock.Still() > 500*time.Millisecond
 			lines := r.logs.Filter(func(e recorder.LoggedEntry) bool {
 				return !strings.HasSuffix(e.LoggerName, "doctor") && !(stood && passedUnseen(e))
@@ -64,19 +64,19 @@ func TestALossOfRedisIsOneLineHoweverManyJobsItStops(t *testing.T) {
 	}
 }
 
-// passedUnseen: slots passed while the leader stood still.
+// passedUnseen reports whether the entry says that slots passed while the leader stood still.
 func passedUnseen(e recorder.LoggedEntry) bool {
 	f := e.ContextMap()
 	return e.Message == "slots were not run" && f["reason"] == string(job.ReasonLate) && f["error"] == nil
 }
 
-// busyLab has jobs that have run, and a log that is empty.
+// busyLab returns a node with jobs that have run, and with an empty log.
 func busyLab(t *testing.T, jobs int) (*jobLab, *running) {
 	l := newJobLab(t)
 	for i := range jobs {
 		l.job(fmt.Sprint("views", i), "@every 1s")
 	}
-	l.config.Election.TTL, l.config.Election.HeartbeatInterval = 20*time.Second, time.Second // soon overdue
+	l.config.Election.TTL, l.config.Election.HeartbeatInterval = 20*time.Second, time.Second // renewals are soon overdue
 	r := l.start()
 	await(t, "every job to have run", func() bool {
 		return !slices.ContainsFunc(l.config.Jobs, func(j config.Job) bool { return l.state(j.Name).LastRun == nil })

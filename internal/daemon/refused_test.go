@@ -9,7 +9,7 @@ import (
 	"baton/internal/config"
 )
 
-// Which user a command has is known when the node starts, and not first when its job is due.
+// The user of a command is checked when the node starts, and not only when the job is due.
 func TestANodeDoesNotStartWithACommandThatItCannotRunAsSaid(t *testing.T) {
 	c := config.Default()
 	c.Jobs = []config.Job{{Name: "report", Schedule: "@daily", Command: config.Command{"true"}, User: "nosuchuser"}}

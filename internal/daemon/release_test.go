@@ -10,8 +10,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// Whoever releases another node's lock by hand may sit on a host whose own node is
-// alive and well.
+// A user who releases another node's lock by hand may work on a host whose own node is alive.
 func TestReleaseByHandLeavesThisHostsNodeListed(t *testing.T) {
 	server := testsupport.StartRedis(t)
 	conn := server.Conn()

@@ -15,29 +15,28 @@ import (
 	"baton/internal/doctor"
 )
 
-// reloadRequest is a request to read the configuration again.
+// reloadRequest is a request that the node reads its configuration again.
 type reloadRequest struct {
 	by     string
-	answer chan<- error // has room for the one answer
+	answer chan<- error // has room for the only answer
 }
 
-// reloads carries out requests to read the configuration again until ctx ends. over is
-// closed when no run goes on any more.
+// reloads handles requests to read the configuration again, until ctx ends. The channel over is closed when the node's last run has ended.
 func (n *node) reloads(ctx context.Context, cancel context.CancelCauseFunc, over <-chan struct{}) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-n.options.Reload:
-			_ = n.reload(ctx, "SIGHUP", cancel, over) // it has been logged
+			_ = n.reload(ctx, "SIGHUP", cancel, over) // the error has been logged
 		case r := <-n.reloadRequests:
 			r.answer <- n.reload(ctx, r.by, cancel, over)
 		}
 	}
 }
 
-// reload reads the configuration again and puts it into force: all of it, or, if there
-// is anything wrong with it, nothing.
+// reload reads the configuration again and makes the node use all of it. If anything in the new configuration is wrong, the node continues
+// with its present configuration.
 func (n *node) reload(ctx context.Context, by string, cancel context.CancelCauseFunc, over <-chan struct{}) error {
 	log := n.log.With(zap.String("by", by))
 	c, err := n.reread()
@@ -53,7 +52,7 @@ func (n *node) reload(ctx context.Context, by string, cancel context.CancelCause
 	return nil
 }
 
-// reread reads the configuration, and refuses what `config check` does.
+// reread reads the configuration, and rejects every configuration that the command `baton config check` rejects.
 func (n *node) reread() (config.Config, error) {
 	if n.options.Load == nil {
 		return config.Config{}, errors.New("this node has no configuration file to read again")
@@ -62,7 +61,7 @@ func (n *node) reread() (config.Config, error) {
 	if err != nil {
 		return c, err
 	}
-	// Other users may only doubt a file that they cannot read. The daemon itself reads it, so it is a mistake here.
+	// For other users an unreadable file is only a doubt. The daemon itself reads the file, so an unreadable file is a mistake here.
 	wrong, unread := doctor.CheckFiles(c, doctor.Options{Getenv: n.options.Getenv})
 	if problems := slices.Concat(wrong, unread); len(problems) > 0 {
 		return c, problems
@@ -73,7 +72,7 @@ func (n *node) reread() (config.Config, error) {
 	return c, c.Reloadable(n.inventory.Config)
 }
 
-// adopt goes over to a configuration. Everything that can fail is done first.
+// adopt makes the node use the configuration c. It does everything that can fail before it changes anything.
 func (n *node) adopt(ctx context.Context, c config.Config, cancel context.CancelCauseFunc, over <-chan struct{}) error {
 	before := n.inventory
 	after, err := before.Next(c, n.store, n.reports())
@@ -109,8 +108,8 @@ func (n *node) adopt(ctx context.Context, c config.Config, cancel context.Cancel
 	return nil
 }
 
-// joinNew makes the candidacies that a configuration needs and the node does not have.
-// They do not campaign yet. If one cannot be made, none is.
+// joinNew makes the candidacies that the inventory in the argument after needs and that the node does not have. They do not campaign yet.
+// If one of these candidacies cannot be made, joinNew makes none.
 func (n *node) joinNew(ctx context.Context, after inventory.Inventory) (joined []*candidacy, err error) {
 	var missing []string
 	wanted := after.Config.LockKeys()
@@ -133,8 +132,8 @@ func (n *node) joinNew(ctx context.Context, after inventory.Inventory) (joined [
 	return joined, err
 }
 
-// rearrange has every candidacy go over to the configuration in force, begins those that
-// are new, and leaves those that no job is under any more.
+// rearrange makes every candidacy use the present configuration, starts the new candidacies, and ends the candidacies that no longer have
+// jobs.
 func (n *node) rearrange(ctx context.Context, joined []*candidacy, cancel context.CancelCauseFunc) {
 	for _, key := range n.inventory.Config.LockKeys() {
 		if c := n.want(key); c != nil {
@@ -150,7 +149,7 @@ func (n *node) rearrange(ctx context.Context, joined []*candidacy, cancel contex
 	n.leaveUnwanted(ctx)
 }
 
-// leaveUnwanted leaves the elections that no job of the configuration in force is under.
+// leaveUnwanted leaves the elections of locks that have no job in the present configuration.
 func (n *node) leaveUnwanted(ctx context.Context) {
 	wanted := n.inventory.Config.LockKeys()
 	for _, c := range n.all() {
@@ -160,7 +159,8 @@ func (n *node) leaveUnwanted(ctx context.Context) {
 	}
 }
 
-// want returns the candidacy for a lock and cancels its withdrawal. It returns nil without one.
+// want returns the candidacy for a lock, and cancels the candidacy's withdrawal if one is in progress. It returns nil if there is no
+// candidacy for the lock.
 func (n *node) want(lockKey string) *candidacy {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -173,7 +173,7 @@ func (n *node) want(lockKey string) *candidacy {
 	return nil
 }
 
-// awaitClosed waits until an earlier candidacy for the lock has been left altogether.
+// awaitClosed waits until an earlier candidacy for the lock has ended completely.
 func (n *node) awaitClosed(ctx context.Context, lockKey string) error {
 	n.mu.Lock()
 	closed, ok := n.beingClosed[lockKey]
@@ -190,8 +190,8 @@ func (n *node) awaitClosed(ctx context.Context, lockKey string) error {
 	}
 }
 
-// withdraw leaves an election once the runs under its lock have ended. Until then the
-// candidacy is the node's: a configuration that wants it back finds it.
+// withdraw leaves an election after the last run under its lock has ended. Until then the candidacy still belongs to the node. So a later
+// configuration that needs this candidacy again finds it.
 func (n *node) withdraw(ctx context.Context, c *candidacy) {
 	n.mu.Lock()
 	already := c.withdrawn
@@ -215,12 +215,11 @@ func (n *node) withdraw(ctx context.Context, c *candidacy) {
 	})
 }
 
-// idleCheck is the interval between two checks whether the awaited runs have ended.
+// idleCheck is the interval between two checks whether the runs of a withdrawn candidacy have ended.
 const idleCheck = 100 * time.Millisecond
 
-// removeIdle removes a withdrawn candidacy from the node's, unless one of its runs goes on. It
-// reports wanted if the candidacy is wanted again, or if another reload has removed it. A
-// reload that withdraws it once more starts another wait.
+// removeIdle removes a withdrawn candidacy from the node, unless one of its runs is in progress. The result wanted is true if the candidacy
+// is needed again, or if another reload has removed it. If a later reload withdraws the candidacy again, that reload waits by itself.
 func (n *node) removeIdle(c *candidacy) (gone, wanted bool) {
 	idle := len(c.runner.Running()) == 0
 	n.mu.Lock()

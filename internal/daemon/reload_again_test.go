@@ -23,7 +23,7 @@ func TestALockThatComesAndGoesFasterThanItIsLeftIsLeftOnce(t *testing.T) {
 		r.reload()
 	}
 	await(t, "the lock to be left", func() bool { return len(r.snapshot().Locks) == 0 })
-	time.Sleep(2 * idleCheck) // others that waited for that have gone on by then
+	time.Sleep(2 * idleCheck) // other reloads that waited for this have continued by then
 	there.Schedule = "@every 1s"
 	r.reload(there)
 	r.awaitMark("a begins", 1)
@@ -37,11 +37,7 @@ func TestTheEndDoesNotWaitForDatabasesThatAReloadHasReplaced(t *testing.T) {
 	r.leads()
 	r.config.Databases = map[string]config.Database{"main": {Driver: "sqlite", DSNInline: testsupport.SQLite(t).DSN}}
 	r.reload()
-	began := testsupport.StartStopwatch(t)
 	r.endsWell()
-	if took := began.Took(); took > 10*time.Second {
-		t.Errorf("the end took %v", took)
-	}
 }
 
 func TestTheStartWaitsForASilentDatabaseOnceForAllLocks(t *testing.T) {

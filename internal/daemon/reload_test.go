@@ -36,7 +36,7 @@ type reloading struct {
 	next   atomic.Pointer[config.Config]
 	broken atomic.Bool
 	socket string
-	marks  string // what the jobs' commands write
+	marks  string // the file to which the jobs' commands write
 }
 
 func startReloading(t *testing.T, c config.Config) *reloading {
@@ -57,7 +57,7 @@ func startReloading(t *testing.T, c config.Config) *reloading {
 	return r
 }
 
-// reload goes over to other jobs.
+// reload puts a configuration with other jobs into force.
 func (r *reloading) reload(jobs ...config.Job) {
 	r.t.Helper()
 	r.config.Jobs = jobs
@@ -68,7 +68,7 @@ func (r *reloading) reload(jobs ...config.Job) {
 	}
 }
 
-// reloadOver asks for a reload as baton reload does.
+// reloadOver requests a reload as baton reload does.
 func reloadOver(t *testing.T, socket string) error {
 	c, err := operate.DialSocket(socket)
 	if err != nil {
@@ -78,7 +78,7 @@ func reloadOver(t *testing.T, socket string) error {
 	return errors.Join(err, c.Close())
 }
 
-// marking is a job that marks when it begins, and after a while when it ends.
+// marking returns a job that writes a mark when it begins, and another mark when it ends after a while.
 func (r *reloading) marking(name, schedule, takes string) config.Job {
 	return config.Job{Name: name, Schedule: schedule, Shell: true, Command: config.Command{
 		fmt.Sprintf("echo %[1]s begins $BATON_SLOT >> %[2]s; sleep %[3]s; echo %[1]s ends >> %[2]s", name, r.marks, takes)}}
@@ -100,7 +100,7 @@ func (r *reloading) count(mark string) int {
 	return strings.Count(string(text), mark)
 }
 
-// slots are those of the runs of a job that have begun.
+// slots returns the slots of the runs of a job that have begun.
 func (r *reloading) slots(job string) (all []time.Time) {
 	r.t.Helper()
 	text, err := os.ReadFile(r.marks)
@@ -139,8 +139,8 @@ func TestAReloadLeavesRunsAloneAndTheirJobsStartNoMore(t *testing.T) {
 	r.reload(r.marking("kept", "@every 1s", "0"), r.marking("new", "@every 1s", "0"))
 	reloaded := time.Now()
 	r.awaitMark("new begins", 4)
-	r.awaitMark("slow ends", r.count("slow begins")) // each of them to its end
-	// A run may write its mark late: whether it has begun after the reload its slot tells.
+	r.awaitMark("slow ends", r.count("slow begins")) // each of them runs to its end
+	// A run may write its mark late, so its slot shows whether it has begun after the reload.
 	for _, slot := range r.slots("slow") {
 		if slot.After(reloaded) {
 			t.Errorf("a job that was removed has run its slot of %v, and was removed by %v", slot, reloaded)
@@ -185,7 +185,7 @@ func TestAWrongConfigurationLeavesTheOldOneInForce(t *testing.T) {
 	other.Election.LockKey, other.Jobs = "elsewhere", []config.Job{r.marking("b", "@every 1s", "0")}
 	other = other.WithDefaults()
 	r.next.Store(&other)
-	if err := reloadOver(t, r.socket); err == nil || !strings.Contains(err.Error(), "election.lock_key: it has changed, and takes a restart") {
+	if err := reloadOver(t, r.socket); err == nil || !strings.Contains(err.Error(), "election.lock_key: the setting has changed, and the change needs a restart") {
 		t.Errorf("another election: %v", err)
 	}
 	missing := r.config
@@ -246,7 +246,7 @@ func TestLocksComeAndGoWithTheirJobs(t *testing.T) {
 	r.awaitMark("b begins", 1)
 	await(t, "both locks to be held", func() bool { return slices.Equal(held(), []string{"locks-a", "locks-b"}) })
 
-	r.reload(own("a", "locks-a", "0")) // b runs still, under its lock
+	r.reload(own("a", "locks-a", "0")) // b still runs, under its lock
 	r.reload(own("a", "locks-a", "0"), own("b", "locks-b", "0"))
 	began := r.count("b begins")
 	r.awaitMark("b ends", began)
@@ -256,7 +256,7 @@ func TestLocksComeAndGoWithTheirJobs(t *testing.T) {
 	store := redistest.Open(t, redisconn.Options{URL: redis.URL()})
 	view := redislock.NewElection(store, "locks-b", script.String)
 	await(t, "the lock that nothing is under to be released", func() bool {
-		p, err := view.Picture(t.Context(), 1)
+		p, err := view.State(t.Context(), 1)
 		return err == nil && p.Owner == ""
 	})
 	r.reload(own("b", "locks-b", "0"))
@@ -264,7 +264,7 @@ func TestLocksComeAndGoWithTheirJobs(t *testing.T) {
 	r.awaitMark("b begins", began+1)
 	r.endsWell()
 	for _, key := range []string{"baton", "locks-a", "locks-b"} {
-		if p, err := redislock.NewElection(store, key, script.String).Picture(t.Context(), 0); err != nil || p.Owner != "" {
+		if p, err := redislock.NewElection(store, key, script.String).State(t.Context(), 0); err != nil || p.Owner != "" {
 			t.Errorf("lock %s after the end: %+v, %v", key, p.Owner, err)
 		}
 	}
@@ -364,14 +364,14 @@ func TestNodesWhoseJobsDifferFromTheLeadersDrift(t *testing.T) {
 	await(t, "the other node to drift no more", func() bool { return !drifts("b")() })
 }
 
-// A node that a reload takes the last job from keeps no other from running its own.
+// A node whose last job a reload removes does not keep other nodes from running their jobs.
 func TestALeaderWithoutJobsGivesTheLeadUpOnceItsRunsHaveEnded(t *testing.T) {
 	t.Parallel()
 	r := startReloading(t, configFor(testsupport.StartRedis(t).URL()))
 	r.leads()
 	r.reload(r.marking("slow", "@every 1s", "2"))
 	r.awaitMark("slow begins", 1)
-	r.config.Node.Candidate = new(false) // as it is by default without jobs
+	r.config.Node.Candidate = new(false) // this is the default without jobs
 	r.reload()
 	await(t, "the end of the term", func() bool { return r.logs.FilterMessage("no longer leading").Len() == 1 })
 	if begun, ended := r.count("slow begins"), r.count("slow ends"); begun != ended {

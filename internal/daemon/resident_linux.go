@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// releaseStartUp gives back the pages of the program's data that only the start has needed:
-// most of them, for a node that stands by for months. The kernel maps a page again from the
-// page cache when it is needed. The code stays: a take-over would wait for it.
+// releaseStartUp frees the memory pages whose data only the start of the program has needed. In a node that is a standby for months, these
+// are most of its pages. The kernel maps a page again from the page cache when the page is needed. The pages of the code stay in memory,
+// because a takeover would wait for them.
 func releaseStartUp() error {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -31,7 +31,7 @@ func releaseStartUp() error {
 		if _, err := fmt.Sscanf(line, "%x-%x %s", &from, &to, &access); err != nil {
 			return fmt.Errorf("/proc/self/maps: %q: %w", line, err)
 		}
-		// Read-only and private: nothing in it can be lost.
+		// The mapping is read-only and private, so no data in it can be lost.
 		if !strings.HasSuffix(line, " "+program) || access != "r--p" {
 			continue
 		}

@@ -2,5 +2,5 @@
 
 package daemon
 
-// releaseStartUp does nothing here.
+// releaseStartUp does nothing on this system.
 func releaseStartUp() error { return nil }

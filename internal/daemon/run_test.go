@@ -24,7 +24,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// soon is generous: two cores may run everything at once.
+// soon is a generous limit, because two cores may run all tests at the same time.
 const soon = time.Minute
 
 // running is a daemon inside this test.
@@ -37,9 +37,9 @@ type running struct {
 	exited  chan int
 }
 
-// configFor is a node "a" of the election "baton" in that Redis. Its lease has limits that a
-// starved machine keeps, too: an attempt may take a second, and a job as long to tell of its
-// end. A leader that is deposed there would end its process.
+// configFor returns the configuration of a node "a" of the election "baton" in that Redis. The limits of its lease also suffice on a
+// starved machine: an attempt, and the report of a job's end, may take a second each. A leader that loses its lease would end its
+// process.
 func configFor(url string) config.Config {
 	c := config.Default()
 	c.Node.ID = "a"
@@ -49,14 +49,13 @@ func configFor(url string) config.Config {
 	return c.WithDefaults()
 }
 
-// start runs a daemon until the test stops it, and returns once it is ready. env is
-// all of its environment.
+// start runs a daemon until the test stops it, and returns when the daemon is ready. env is the whole environment of the daemon.
 func start(t *testing.T, c config.Config, env map[string]string) *running {
 	t.Helper()
 	return startWith(t, c, env, func(*Options) {})
 }
 
-// startWith is start with options of the test's own.
+// startWith is start with the test's own options.
 func startWith(t *testing.T, c config.Config, env map[string]string, set func(*Options)) *running {
 	t.Helper()
 	core, logs := recorder.New(zapcore.InfoLevel)
@@ -79,7 +78,7 @@ func startWith(t *testing.T, c config.Config, env map[string]string, set func(*O
 			r.tell()
 		}
 		cancel()
-		select { // its files are in directories that the test removes
+		select { // the daemon's files are in directories that the test removes
 		case <-over:
 		case <-time.After(10 * time.Second):
 		}
@@ -94,7 +93,7 @@ func startWith(t *testing.T, c config.Config, env map[string]string, set func(*O
 	return r
 }
 
-// tell shows the end of the daemon's log. It is no line of t.Logf: test/suite takes those for assertions.
+// tell prints the end of the daemon's log. It does not use t.Logf, because test/suite treats the lines of t.Logf as assertions.
 func (r *running) tell() {
 	const most = 60
 	entries := r.logs.All()
@@ -103,7 +102,7 @@ func (r *running) tell() {
 	}
 }
 
-// end stops the daemon and returns what Run did.
+// end stops the daemon and returns the error of Run.
 func (r *running) end() error {
 	r.t.Helper()
 	r.stop()
@@ -181,8 +180,7 @@ func TestAListenerInUseIsAnErrorThatSaysSo(t *testing.T) {
 
 func nothingSet(string) (string, bool) { return "", false }
 
-// What a node has taken it gives back, in that order: its work ends, the lock is
-// released, the node leaves the list, the page ends.
+// A node gives everything back, in this order: its work ends, the lock is released, the node leaves the list, and the page ends.
 func TestShutdownGivesBackWhatWasTaken(t *testing.T) {
 	server := testsupport.StartRedis(t)
 	conn := server.Conn()
@@ -203,7 +201,7 @@ func TestShutdownGivesBackWhatWasTaken(t *testing.T) {
 	for _, line := range r.logs.All() {
 		told = append(told, line.Message)
 	}
-	want := []string{"started", "leading", "stopping to lead: ending the jobs", "no longer leading", "stopped"}
+	want := []string{"started", "leading", "stepping down: ending the jobs", "no longer leading", "stopped"}
 	if !slices.Equal(told, want) {
 		t.Errorf("the log says %q, want %q", told, want)
 	}
@@ -269,14 +267,14 @@ func TestTheLeaseFileIsThereWhileTheLockIs(t *testing.T) {
 	}
 	r.endsWell()
 	left, err := os.ReadDir(dir)
-	// The lock beside the admin socket stays: who removed it could take it from a newcomer.
+	// The lock file beside the admin socket stays, because a process that removes it could remove the lock file of a new owner.
 	left = slices.DeleteFunc(left, func(f os.DirEntry) bool { return f.Name() == adminsocket.Name+".lock" })
 	if err != nil || len(left) != 0 {
 		t.Errorf("left in the runtime directory: %v, %v", left, err)
 	}
 }
 
-// What was not released is left for `release --crashed`.
+// A lock that was not released is left for `release --crashed`.
 func TestTheLeaseFileStaysIfTheReleaseWasNotAnswered(t *testing.T) {
 	t.Parallel()
 	server := testsupport.StartRedis(t)
@@ -295,7 +293,7 @@ func TestTheLeaseFileStaysIfTheReleaseWasNotAnswered(t *testing.T) {
 	}
 }
 
-// Without a runtime directory no file appears wherever the daemon was started.
+// Without a runtime directory the daemon writes no file in its working directory.
 func TestThereIsNoLeaseFileWithoutARuntimeDirectory(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -307,7 +305,7 @@ func TestThereIsNoLeaseFileWithoutARuntimeDirectory(t *testing.T) {
 	r.endsWell()
 }
 
-// systemd is told through a socket of its own: what a service of Type=notify needs.
+// systemd gets its messages through a socket of its own, as for a service with Type=notify.
 func TestSystemdIsToldOfReadinessRoleAndEnd(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "notify")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})

@@ -15,24 +15,24 @@ import (
 	"baton/internal/redislock"
 )
 
-// runningTerm is one term of a candidacy. The jobs of a term may be replaced while it lasts.
+// runningTerm is one term of a candidacy. A reload may replace the jobs of a running term.
 type runningTerm struct {
 	*candidacy
 	term    *elector.Term
 	work    *work.Term
-	changed chan struct{} // the workload has been replaced
+	changed chan struct{} // receives a value when the workload has been replaced
 }
 
-// firstWork is how long a term is for its jobs and for orders: what else accompanies them would
-// take the processor, and the pool's connections, from those that are due.
+// firstWork is the time at the beginning of a term that is reserved for the term's jobs and orders. The term's other work begins later,
+// because it would use the processor and pool connections that the due jobs need.
 const firstWork = 250 * time.Millisecond
 
-// longestBeginning is for how long a term that begins keeps others from it.
+// longestBeginning limits how long a term that begins delays the beginning of the node's other terms.
 const longestBeginning = time.Second
 
-// lead does the work of one term: an elector.LeadFunc.
+// lead does the work of one term. It is an elector.LeadFunc.
 func (c *candidacy) lead(ctx context.Context, term *elector.Term) error {
-	if c.turns.Take(ctx, nil, term.Overdue) != nil { // and waits for its own renewal, if that is overdue
+	if c.termLimiter.Acquire(ctx, nil, term.Overdue) != nil { // also waits for the term's own renewal, if that is overdue
 		return nil
 	}
 	r := &runningTerm{candidacy: c, term: term, work: c.workLock().Begin(term), changed: make(chan struct{}, 1)}
@@ -45,7 +45,7 @@ func (c *candidacy) lead(ctx context.Context, term *elector.Term) error {
 	ended := make(chan struct{})
 	forget := context.AfterFunc(elected, func() {
 		defer close(ended)
-		if ctx.Err() == nil { // else an abdication came first
+		if ctx.Err() == nil { // otherwise an abdication came first
 			r.endCommands(elected)
 		}
 		cancel(context.Cause(elected))
@@ -55,14 +55,14 @@ func (c *candidacy) lead(ctx context.Context, term *elector.Term) error {
 	wg.Go(work.After(ctx, firstWork, func() { c.firstCheck.Run(ctx) }))
 	wg.Go(func() { r.accompany(ctx, func(a *elector.Abdication) { cancel(a) }) })
 	wg.Go(func() {
-		defer c.turns.Leave()
+		defer c.termLimiter.Release()
 		ctx, cancel := context.WithTimeout(ctx, longestBeginning)
 		defer cancel()
-		_, _ = c.ledger.Now(ctx) // is answered when processor and redis have had time for this term
+		_, _ = c.ledger.Now(ctx) // the answer comes when the processor and Redis have had time for this term
 	})
 	c.clock.Settled(ctx)
 	err := c.runner.Run(ctx, c.termOf(term), jobs)
-	cancel(err) // an abdication came first, or is none
+	cancel(err) // without effect if an abdication has already cancelled ctx
 	r.work.End()
 	if !forget() {
 		<-ended
@@ -74,7 +74,7 @@ func (c *candidacy) lead(ctx context.Context, term *elector.Term) error {
 	return err
 }
 
-// termOf is a term as jobs know it.
+// termOf converts the elector's term to the form that package job uses.
 func (c *candidacy) termOf(t *elector.Term) job.Term {
 	of := job.Term{NodeID: t.NodeID(), Owner: t.Owner(), Epoch: t.Epoch()}
 	if free := t.FreeFor(); free > 0 {
@@ -83,9 +83,9 @@ func (c *candidacy) termOf(t *elector.Term) job.Term {
 	return of
 }
 
-// endCommands waits for the commands to end if the lead is given up by order. Each command
-// has its whole grace. Flushes go on meanwhile, so that a change that is unflushed at the
-// handover has waited no longer than the drain. A term that is over does not wait.
+// endCommands waits until the commands have ended, if this node gives up the lead because of a step-down or a shutdown. Each command gets
+// its whole grace period. Flushes continue during this time, so that a change that is not flushed at the handover has waited no longer than
+// the configured drain (`election.drain`). If the term is already over, endCommands does not wait.
 func (r *runningTerm) endCommands(elected context.Context) {
 	why := context.Cause(elected)
 	if !errors.Is(why, elector.ErrSteppedDown) && !errors.Is(why, elector.ErrShuttingDown) {
@@ -104,7 +104,7 @@ func (r *runningTerm) endCommands(elected context.Context) {
 		case <-trusted.Done():
 		}
 	}()
-	_ = r.runner.EndFirst(trusted, why) // no term, no commands; a lease that is gone ends all
+	_ = r.runner.EndFirst(trusted, why) // without a term there are no commands; if the lease is gone, all work ends
 }
 
 // update replaces the term's jobs.
@@ -116,7 +116,7 @@ func (r *runningTerm) update(ctx context.Context, w *inventory.Workload) {
 		if _, now := r.current(); err == nil || now != r || !errors.Is(err, job.ErrNotLeader) {
 			break
 		}
-		if work.Rest(ctx, soon) != nil { // the term has hardly begun, or is about to end
+		if work.Rest(ctx, soon) != nil { // the term has just begun, or is about to end
 			break
 		}
 	}
@@ -126,8 +126,7 @@ func (r *runningTerm) update(ctx context.Context, w *inventory.Workload) {
 	}
 }
 
-// accompany runs the tasks beside the jobs of a term until ctx ends. It restarts them for
-// each workload.
+// accompany runs the work of a term beside the jobs, until ctx ends. It starts this work again for each new workload.
 func (r *runningTerm) accompany(ctx context.Context, abdicate func(*elector.Abdication)) {
 	for first := firstWork; ctx.Err() == nil; first = 0 {
 		w, _ := r.current()
@@ -141,7 +140,7 @@ func (r *runningTerm) accompany(ctx context.Context, abdicate func(*elector.Abdi
 		})
 		wg.Go(func() {
 			if !w.Config.Node.IsCandidate() && r.rests(during) {
-				abdicate(&elector.Abdication{Reason: "its configuration keeps it from leading since a reload"})
+				abdicate(&elector.Abdication{Reason: "since a reload its configuration does not let it lead"})
 			}
 		})
 		select {
@@ -153,7 +152,8 @@ func (r *runningTerm) accompany(ctx context.Context, abdicate func(*elector.Abdi
 	}
 }
 
-// rests waits until no run goes on, as a reload promises them. It reports false if ctx ends first.
+// rests waits until none of the term's runs is in progress, because a reload promises this to its callers. It returns false if ctx ends
+// earlier.
 func (r *runningTerm) rests(ctx context.Context) bool {
 	for len(r.runner.Running()) > 0 {
 		if work.Rest(ctx, idleCheck) != nil {
@@ -163,12 +163,12 @@ func (r *runningTerm) rests(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// forgetGone takes nodes off the list that have been gone for a day: hosts come
-// and go, and only the leader removes them. What fails is done in the next term.
+// forgetGone removes from the list of nodes each node that has been gone for a day. It is needed because hosts come and go, and only the
+// leader removes entries. If the removal fails, the next term tries it again.
 func forgetGone(ctx context.Context, election site.Election) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	if p, err := election.Picture(ctx, 0); err == nil {
+	if p, err := election.State(ctx, 0); err == nil {
 		_ = election.Forget(ctx, p.Nodes, p.Now.Add(-redislock.ForgottenAfter))
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"baton/internal/operate"
 )
 
-// looker is a node that takes part in nothing: it looks on.
+// looker returns a node that does not take part in elections and only reads.
 func looker(t *testing.T, c config.Config) *node {
 	t.Helper()
 	n := newNode(c.WithDefaults(), Options{Version: "test", Logger: zap.NewNop(), Getenv: func(string) (string, bool) { return "", false }}, nil)
@@ -29,7 +29,7 @@ func looker(t *testing.T, c config.Config) *node {
 func TestSamplesGoOnWhenAnotherNodeLeads(t *testing.T) {
 	t.Parallel()
 	l := newJobLab(t)
-	l.job("views", "0 0 29 2 *") // hardly ever: what is there waits
+	l.job("views", "0 0 29 2 *") // almost never, so that the existing changes wait
 	l.do("HSET", "views", "1", "10", "2", "20")
 	for n, id := range []string{"a", "b"} {
 		l.config.Node.ID = id

@@ -21,7 +21,7 @@ import (
 	"baton/internal/testsupport/fakelock"
 )
 
-// deafLedger takes no record of an end, and does not care how long it may take over it.
+// deafLedger does not record the end of a run, and ignores the time limit for the record.
 type deafLedger struct {
 	*jobtest.Ledger
 	release chan struct{}
@@ -32,8 +32,8 @@ func (l deafLedger) Finish(context.Context, job.Record) error {
 	return jobtest.ErrUnreachable
 }
 
-// Work that goes on past the trust window ends the process. Telling how work has ended
-// does not: it changes nothing, and is given up in time.
+// Work that goes on after the trust window ends the process. Recording how work has ended does not end the process, because it changes
+// no data, and is given up in time.
 func TestOnlyWorkThatCanChangeSomethingEndsTheProcess(t *testing.T) {
 	for name, stubborn := range map[string]bool{"a record hangs": false, "a command goes on": true} {
 		t.Run(name, func(t *testing.T) {
@@ -47,22 +47,22 @@ func TestOnlyWorkThatCanChangeSomethingEndsTheProcess(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				jobs := job.Workload{Jobs: []job.Job{{Name: "report", Schedule: slots, Run: func(ctx context.Context, _ job.Run) (job.Result, error) {
+				report := func(ctx context.Context, _ job.Run) (job.Result, error) {
 					if stubborn {
 						<-release
 					}
 					<-ctx.Done()
 					time.Sleep(timing.Drain - 10*time.Millisecond) // it needs all of its time
 					return job.Result{}, ctx.Err()
-				}}}}
+				}
 				c := &candidacy{}
 				ledger := deafLedger{jobtest.NewLedger("a-1"), release}
 				cfg := config.Default()
 				runner := work.NewRunner(ledger, work.RunnerOptions{
 					Drain: cfg.Election.Drain, Logger: zap.NewNop(), Metrics: metrics.New("test", nil), Notes: &alert.Notifications{},
-					Clock: work.NewClock(zap.NewNop(), nil), Idle: c.settle,
+					Clock: work.NewClock(zap.NewNop(), nil), Idle: c.untilHardStop,
 				})
-				var late time.Duration // by which the term returned after its hard stop
+				var late time.Duration // the time between the hard stop of the term and its return
 				var died atomic.Int32
 				began, ended := time.Now(), make(chan struct{})
 				e, err := elector.New(lock, func(ctx context.Context, term *elector.Term) error {
@@ -72,10 +72,11 @@ func TestOnlyWorkThatCanChangeSomethingEndsTheProcess(t *testing.T) {
 						close(ended)
 						<-release // there is no other term
 					}()
-					return runner.Run(ctx, job.Term{NodeID: "a", Owner: term.Owner(), Epoch: term.Epoch()}, jobs)
+					jobs := []job.Job{{Name: "report", Schedule: slots, Run: work.Counted(term, report)}}
+					return runner.Run(ctx, job.Term{NodeID: "a", Owner: term.Owner(), Epoch: term.Epoch()}, job.Workload{Jobs: jobs})
 				}, elector.Config{
 					NodeID: "a", Timing: timing, PollInterval: time.Second, NewOwner: func() (string, error) { return "a-1", nil },
-					Clock: func() heartbeat.Instant { return heartbeat.Instant(time.Since(began)) }, Die: func(string) { died.Add(1) },
+					Clock: func() heartbeat.Instant { return heartbeat.Instant(time.Since(began)) }, Die: func(string) { died.Add(1) }, Counts: true,
 				})
 				if err != nil {
 					t.Fatal(err)
@@ -91,7 +92,9 @@ func TestOnlyWorkThatCanChangeSomethingEndsTheProcess(t *testing.T) {
 				}
 				select {
 				case <-ended:
-					if late > 0 && !stubborn {
+					if stubborn {
+						t.Error("the term returned beside its command")
+					} else if late > 0 {
 						t.Errorf("the term returned %v after its hard stop", late)
 					}
 				default:

@@ -15,8 +15,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// TestSystemdHearsOfTheShutdownWhenItBegins has a Redis that hangs, so that the
-// shutdown takes as long as a release is tried.
+// TestSystemdHearsOfTheShutdownWhenItBegins uses a Redis that hangs, so that the shutdown takes as long as the attempt to release the
+// lock.
 func TestSystemdHearsOfTheShutdownWhenItBegins(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})

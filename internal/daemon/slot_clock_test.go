@@ -12,9 +12,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// A host whose clock is off by an hour is still the one that leads. Its slots are those of
-// Redis' clock, by which they are claimed: none stops, and none lies an hour ahead, where
-// it would keep a host whose clock is right from the next ones.
+// A host whose clock is off by an hour still leads. Its slots follow Redis' clock, by which slots are claimed. So no slot is left out,
+// and no slot is an hour ahead, where it would keep a host with the right clock from claiming the next slots.
 func TestAHostWhoseClockIsWrongGoesByThatOfRedis(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"an hour ahead": time.Hour, "an hour behind": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -41,10 +40,10 @@ func TestAHostWhoseClockIsWrongGoesByThatOfRedis(t *testing.T) {
 			if late := time.Unix(clock[0], 0).Sub(time.UnixMilli(ms)); late < -time.Second || late > soon {
 				t.Errorf("the last slot is %v before redis' time", late)
 			}
-			if n := r.logs.FilterMessageSnippet("slots come by the clock of redis").Len(); n != 1 {
+			if n := r.logs.FilterMessageSnippet("the schedule uses the clock of redis").Len(); n != 1 {
 				t.Errorf("it was told %d times", n)
 			}
-			// The others hear of a leap as soon as it is found: nothing reads the list of nodes for minutes.
+			// The other nodes learn of a step of the clock as soon as it is found, because no node reads the list of nodes for minutes.
 			server.StepClock(-2 * ahead)
 			testsupport.Await(t, "the leap in the list of nodes", func() bool {
 				nodes, err := redis.StringMap(conn.Do("HGETALL", "{baton}:nodes"))
@@ -52,7 +51,7 @@ func TestAHostWhoseClockIsWrongGoesByThatOfRedis(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, text := range nodes {
-					var p redislock.Presence
+					var p redislock.NodeInfo
 					if err := json.Unmarshal([]byte(text), &p); err != nil {
 						t.Fatal(err)
 					}

@@ -11,7 +11,7 @@ import (
 	"baton/internal/elector"
 )
 
-// After a power cut, nothing of a daemon tells of its term but what it has written by then.
+// After a power cut, only the files that a daemon has written show its term.
 func TestAnEpochIsWrittenAsSoonAsItIsHeardOf(t *testing.T) {
 	o, _ := newObserver(t)
 	path := filepath.Join(t.TempDir(), "epoch.json")
@@ -26,7 +26,7 @@ func TestAnEpochIsWrittenAsSoonAsItIsHeardOf(t *testing.T) {
 	}
 }
 
-// lookup is an environment.
+// lookup returns a function that looks up a variable in env.
 func lookup(env map[string]string) func(string) (string, bool) {
 	return func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 }

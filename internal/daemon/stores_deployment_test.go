@@ -14,15 +14,15 @@ import (
 	"baton/internal/testsupport"
 )
 
-// deployment is a store, a way to write there, and a fault after which it serves again by itself; nil: none.
+// deployment is a store, a way to write to the store, and a fault after which the store recovers by itself. A nil fault means no fault.
 type deployment struct {
 	config.Store
 	do    func(command string, args ...any) error
 	fault func()
 }
 
-// A store is whatever the Redis of the lock can be, and the node's own user of it may do no more than the
-// documentation says.
+// A store can have every deployment that the Redis of the lock can have. The node's Redis user has only the permissions of the
+// documentation.
 func TestAJobReadsAStoreOfEveryDeployment(t *testing.T) {
 	for name, begin := range map[string]func(t *testing.T) deployment{
 		"sentinel with passwords and mTLS": func(t *testing.T) deployment {
@@ -123,7 +123,7 @@ func doing(c redis.Conn) func(command string, args ...any) error {
 	}
 }
 
-// What doctor prints is all that is missing.
+// The permissions that doctor prints are all that the user lacks.
 func TestAUserOfAStoreThatHasWhatDoctorPrintsIsEnough(t *testing.T) {
 	t.Parallel()
 	l, shop := storesLab(t, "@every 200ms")

@@ -12,7 +12,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// storesLab has a job that reads the Redis of the lock, and one of the same key in a store.
+// storesLab returns a node with a job that reads the Redis of the lock, and a job with the same key in another store.
 func storesLab(t *testing.T, schedule string) (*jobLab, *testsupport.Redis) {
 	t.Helper()
 	l := newJobLab(t)
@@ -47,7 +47,7 @@ func TestAStoreThatIsAwayFailsItsOwnJobsAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, shop := storesLab(t, "@every 1s")
-			l.config.MaxConcurrentJobs = 1 // one that hangs would take the place of the other
+			l.config.MaxConcurrentJobs = 1 // a run that hangs would take the place of the other run
 			r := l.start()
 			client := testsupport.Client{T: t, Conn: shop.Conn()}
 			l.do("HSET", "views", "1", 10)
@@ -67,7 +67,7 @@ func TestAStoreThatIsAwayFailsItsOwnJobsAlone(t *testing.T) {
 				return j.LastRun != nil && strings.HasPrefix(j.LastRun.Error, "store shop: ")
 			})
 			missed := r.metric(`baton_job_missed_total{job="views",reason="concurrency"}`)
-			for i := range 5 { // every second, and no slot is left out
+			for i := range 5 { // the job runs every second, and no slot is left out
 				l.do("HSET", "views", "1", 1)
 				l.awaitRows(fmt.Sprintf("[[1 %d] [2 21]]", 11+i))
 			}
@@ -125,7 +125,7 @@ func TestAReloadTakesStoresInAndLeavesThem(t *testing.T) {
 
 	c := l.config
 	c.Stores = map[string]config.Store{"shop": {URL: other.URL()}}
-	if err := reload(c); err == nil || !strings.Contains(err.Error(), "stores.shop: it is another server now") {
+	if err := reload(c); err == nil || !strings.Contains(err.Error(), "stores.shop: the store is another server now") {
 		t.Errorf("another server under the old name: %v", err)
 	}
 	client.Do("HSET", "views", "2", 1)
@@ -137,7 +137,7 @@ func TestAReloadTakesStoresInAndLeavesThem(t *testing.T) {
 	if err := reload(c); err != nil {
 		t.Fatal(err)
 	}
-	client.Do("HSET", "views", "2", 1000) // no node flushes this any more
+	client.Do("HSET", "views", "2", 1000) // no node flushes this record any more
 	branch := testsupport.Client{T: t, Conn: other.Conn()}
 	branch.Do("HSET", "views", "3", 30)
 	l.awaitRows("[[2 21] [3 30]]")
@@ -165,7 +165,7 @@ func TestAStageInAStoreThatNoJobFlushesIsNamed(t *testing.T) {
 	l.config.Jobs[1].Flush.DeadLetters.PerBatch = 1
 	r := l.start()
 	client := testsupport.Client{T: t, Conn: shop.Conn()}
-	client.Do("HSET", "views", "1", 10, "no number", 20, "none", 30) // too many that do not fit: they stay staged
+	client.Do("HSET", "views", "1", 10, "no number", 20, "none", 30) // too many records do not fit, so all of them stay staged
 	await(t, "the pause", func() bool { return l.state("sales").Paused != nil })
 	if left, err := l.remote.to.LeftStages(t.Context()); err != nil || len(left) != 0 {
 		t.Errorf("a stage that is flushed is called left: %+v, %v", left, err)
@@ -208,7 +208,7 @@ func TestAStageInAStoreThatNoJobFlushesIsNamed(t *testing.T) {
 	r.endsWell()
 }
 
-// A node that hangs does not stop the next one, and counts once.
+// A node that hangs does not stop the next node, and counts only once.
 func TestAJobOfAStoreMovesWithTheLead(t *testing.T) {
 	t.Parallel()
 	l, shop := storesLab(t, "@every 200ms")

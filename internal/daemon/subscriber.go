@@ -11,15 +11,15 @@ import (
 	"baton/internal/redislock"
 )
 
-// subscriber has the hints of all elections of a node come over one connection to each server.
+// subscriber receives the hints of all elections of a node over one connection to each server. A hint is a message that a lock has changed.
 type subscriber struct {
-	changed chan struct{} // has room for one
+	changed chan struct{} // has room for one value
 
 	mu      sync.Mutex
 	watched map[*redisconn.Store][]redislock.Watched
 }
 
-// joinTogether is how long those are waited for that begin at the same time.
+// joinTogether is how long a subscription waits before it begins, so that it also includes other elections that begin at that time.
 const joinTogether = 10 * time.Millisecond
 
 func newSubscriber() *subscriber {
@@ -36,8 +36,8 @@ func (l *subscriber) add(s *redisconn.Store, w redislock.Watched) {
 	}
 }
 
-// remove has nothing heard of an election from the next change on. Until then its hints are
-// dropped, and the others are not interrupted.
+// remove ends the hints of an election when the set of elections next changes. Until then the subscriber drops this election's hints. The
+// hints of the other elections are not interrupted.
 func (l *subscriber) remove(lockKey string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func (l *subscriber) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		_ = work.Rest(ctx, joinTogether)
 		select {
-		case <-l.changed: // they are among those below
+		case <-l.changed: // the change is in the list below
 		default:
 		}
 		hearing, stop := context.WithCancel(ctx)

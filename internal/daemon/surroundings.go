@@ -15,22 +15,20 @@ import (
 )
 
 const (
-	// readEvery is the interval at which a node reads an election for its metrics, under any
-	// leader. So a node that is gone shows within about a minute, as long as it takes to count
-	// as gone.
+	// readEvery is the pause between two readings of an election for a node's metrics, whichever node leads. With this pause, the metrics
+	// show within about a minute that a node is gone. A node must also be silent for a minute before it counts as gone.
 	readEvery = 30 * time.Second
-	// scrapedWithin is the maximum age of the last scrape: a standby whose metrics are not
-	// scraped does not read.
+	// scrapedWithin is the maximum age of the last scrape of the metrics. If a standby's metrics were not scraped for longer, the standby
+	// does not read the election.
 	scrapedWithin = 3 * time.Minute
 )
 
-// keepSurroundings updates the metrics of the node's surroundings until ctx ends. While this
-// node does not lead, it updates those of the jobs, too. After a failed reading the metrics keep
-// their values: redis_up shows the failure.
+// keepSurroundings updates the metrics about the election and the other nodes until ctx ends. While this node does not lead, it also
+// updates the metrics of the jobs. After a failed reading these metrics keep their values, and the metric redis_up shows the failure.
 func (c *candidacy) keepSurroundings(ctx context.Context) {
-	known := c.readOnce(ctx) // the first scrape gets no zeros
+	known := c.readOnce(ctx) // so that the first scrape gets no zeros
 	last := time.Now()
-	// Not all nodes, and not all locks of one, at the same moment.
+	// Not all nodes, and not all locks of a node, must read at the same moment.
 	for work.Rest(ctx, c.timing.HeartbeatInterval/2+rand.N(c.timing.HeartbeatInterval)) == nil {
 		if known && (time.Since(last) < readEvery || time.Since(c.metrics.Scraped()) > scrapedWithin) {
 			continue
@@ -39,12 +37,12 @@ func (c *candidacy) keepSurroundings(ctx context.Context) {
 	}
 }
 
-// readOnce reports whether it has seen everything.
+// readOnce reads the election once. It reports whether it could read everything.
 func (c *candidacy) readOnce(ctx context.Context) bool {
 	attempt, cancel := context.WithTimeout(ctx, c.timing.AttemptTimeout)
 	defer cancel()
 	asked := time.Now()
-	p, err := c.election.Picture(attempt, 0)
+	p, err := c.election.State(attempt, 0)
 	if err != nil {
 		return false
 	}
@@ -54,17 +52,17 @@ func (c *candidacy) readOnce(ctx context.Context) bool {
 	}
 	w, _ := c.current()
 	lacks := func(t tasks.Task) *diagnose.Unscheduled { return c.rollout(w).Unscheduled(p, t) }
-	return c.watch.ReadOthers(ctx, c.ledger, c.stores, w.Tasks, c.metrics, work.Led{Owner: p.Owner, Lacks: lacks})
+	return c.watch.ReadOthers(ctx, c.ledger, c.stores, w.Tasks, c.metrics, work.Leader{Owner: p.Owner, Lacks: lacks})
 }
 
-// rollout is since when a workload is in force, and how long the others may take to follow.
+// rollout returns the time since which this node uses the workload w, and how long the other nodes may take to use it too.
 func (c *candidacy) rollout(w *inventory.Workload) direct.Rollout {
 	return direct.Rollout{Since: w.Since, Within: c.timing.RolloutWithin}
 }
 
-// surroundings converts a picture to metrics. The picture is dated to the middle between the
-// request (asked) and the reply (came).
-func surroundings(p redislock.Picture, poll time.Duration, asked, came time.Time) metrics.Surroundings {
+// surroundings converts an election's state to metrics. The state is dated to the middle between the time of the request (asked) and the
+// time of the reply (came).
+func surroundings(p redislock.ElectionState, poll time.Duration, asked, came time.Time) metrics.Surroundings {
 	seen := direct.ElectionOf(p, poll).Count()
 	return metrics.Surroundings{
 		Live: seen.Live, Silent: seen.Silent, Drifted: seen.Drifted,

@@ -16,7 +16,7 @@ func TestWhatIsAroundANodeIsCounted(t *testing.T) {
 		n.ConfigHash = hash
 		return n
 	}
-	p := redislock.Picture{Now: now, Owner: "o", Leader: "a", Nodes: []redislock.Node{
+	p := redislock.ElectionState{Now: now, Owner: "o", Leader: "a", Nodes: []redislock.Node{
 		node("a", "1", 0), node("b", "1", 30*time.Second), node("c", "2", time.Second), node("d", "2", 2*time.Minute), node("e", "1", 25*time.Hour),
 	}}
 	p.Paused = &redislock.Pause{}
@@ -30,7 +30,7 @@ func TestWhatANodeSeesAroundIt(t *testing.T) {
 	asked := time.UnixMilli(1_700_000_000_000)
 	came := asked.Add(2 * time.Second)
 	const poll = 2 * time.Second
-	p := redislock.Picture{Now: asked.Add(4 * time.Second), Owner: "o", Leader: "lead"}
+	p := redislock.ElectionState{Now: asked.Add(4 * time.Second), Owner: "o", Leader: "lead"}
 	for id, n := range map[string]struct {
 		ago  time.Duration
 		hash string

@@ -8,7 +8,7 @@ import (
 	"baton/internal/operate"
 )
 
-// Over plain http the token goes nowhere but to this host, whatever the other is called.
+// With plain http the token is sent only to this host, whatever name the address has.
 func TestTheTokenIsSentWhereNobodyElseCanReadIt(t *testing.T) {
 	token := writeFile(t, "token", strings.Repeat("x", 32))
 	for server, sent := range map[string]bool{

@@ -12,9 +12,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// A flush that goes on all the time and waits for work by a blocking read writes what
-// comes in a trickle at once. The figures are printed; what fails is a wait for a clock,
-// after which even the quickest would have taken as long as it ticks.
+// A flush that runs all the time and waits for work with a blocking read writes single changes at once. The test prints the figures. It
+// fails if the flush waits for a clock, because then even the quickest change would take a whole tick.
 func TestTrickleIsWrittenAtOnceWhereTheSourceCanWait(t *testing.T) {
 	t.Parallel()
 	const writes = 40
@@ -33,7 +32,7 @@ func TestTrickleIsWrittenAtOnceWhereTheSourceCanWait(t *testing.T) {
 			r := start(t, c.WithDefaults(), nil)
 			r.leads()
 			conn := server.Conn()
-			look := math.Inf(1) // the quickest look at the table, in milliseconds: what the machine can do just now
+			look := math.Inf(1) // the quickest read of the table, in milliseconds: the machine cannot be faster now
 			for i := range writes {
 				at := time.Now().UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano)
 				args := []any{"notes", fmt.Sprintf(`{"id": %d, "at": %q}`, i, at)}
@@ -48,7 +47,7 @@ func TestTrickleIsWrittenAtOnceWhereTheSourceCanWait(t *testing.T) {
 				began := time.Now()
 				db.Rows(t, "SELECT count(*) FROM notes")
 				look = min(look, time.Since(began).Seconds()*1000)
-				time.Sleep(20 * time.Millisecond) // so that the next one comes while the job waits
+				time.Sleep(20 * time.Millisecond) // so that the next change comes while the job waits
 			}
 			var took []float64
 			for _, row := range db.Rows(t, "SELECT extract(epoch FROM seen - at) * 1000 FROM notes WHERE id >= 10") {

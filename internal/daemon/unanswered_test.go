@@ -9,7 +9,7 @@ import (
 	"baton/internal/diagnose"
 )
 
-// A server that takes connections and never answers: nothing refuses, and nothing comes.
+// A server accepts connections and never answers: no request is refused, and no reply comes.
 func TestWhatTheConfigurationSaysIsShownBeforeRedisHasAnswered(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")

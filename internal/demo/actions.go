@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// freezeFor is longer than a lease: a leader that sleeps that long wakes up deposed.
+	// freezeFor is longer than a lease, so that a frozen leader is deposed when it continues.
 	freezeFor = ttl + ttl/2
-	// cutFor is how long the key r cuts the nodes off from Redis.
+	// cutFor is how long the key r separates the nodes from Redis.
 	cutFor = ttl + ttl/2
 )
 
-// actions are the faults and orders for the nodes while they work.
+// actions carries out the actions that the user starts by keys: faults of nodes, and orders to nodes, while the nodes work.
 type actions struct {
 	program string
 	environ []string
@@ -25,10 +25,11 @@ type actions struct {
 	fleet   *fleet
 	watcher *watcher
 	events  *eventLog
-	wg      sync.WaitGroup // of actions that take time, and are undone when their context ends
+	wg      sync.WaitGroup // counts actions that take time; they are undone when their context ends
 }
 
-// run obeys the keys until ctx ends, or calls end for q. It does not wait for the reader, which may never return.
+// run handles the keys that the user presses until ctx ends. For the key q it calls the function end and returns. It does not wait for a
+// read from the argument keys, because such a read may never return.
 func (a *actions) run(ctx context.Context, keys io.Reader, end func()) {
 	pressed := make(chan byte)
 	go func() {
@@ -80,7 +81,7 @@ func (a *actions) press(ctx context.Context, key byte) {
 	}
 }
 
-// leader is the node that leads and works, or nil, which it notes in the event log.
+// leader returns the node that leads, if this node works. Otherwise it returns nil and says so in the event log.
 func (a *actions) leader() *node {
 	if n := a.fleet.find(a.watcher.leader()); n != nil && n.working() {
 		return n
@@ -89,7 +90,7 @@ func (a *actions) leader() *node {
 	return nil
 }
 
-// kill reports whether there was a process to kill.
+// kill kills a node, and reports whether there was a process to kill.
 func (a *actions) kill(n *node) bool {
 	at := time.Now()
 	if n.signal(syscall.SIGKILL) == 0 {
@@ -99,7 +100,7 @@ func (a *actions) kill(n *node) bool {
 	return true
 }
 
-// freeze stops a node for a time, and reports whether there was a process to stop.
+// freeze stops a node for the duration d, and reports whether there was a process to stop.
 func (a *actions) freeze(ctx context.Context, n *node, d time.Duration) bool {
 	at := time.Now()
 	if n.signal(syscall.SIGSTOP) == 0 {
@@ -113,7 +114,7 @@ func (a *actions) freeze(ctx context.Context, n *node, d time.Duration) bool {
 	return true
 }
 
-// stepDown orders the leader to hand over, as an operator does.
+// stepDown orders the leader to step down, as an operator does.
 func (a *actions) stepDown(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -127,7 +128,7 @@ func (a *actions) stepDown(ctx context.Context) {
 // cutRedis cuts the nodes off from Redis for a while.
 func (a *actions) cutRedis(ctx context.Context) {
 	if a.server.relay == nil {
-		a.events.note("a Redis with TLS cannot be cut from here")
+		a.events.note("the demo cannot cut the connection to a Redis with TLS")
 		return
 	}
 	if a.server.relay.isCut() {
@@ -140,10 +141,11 @@ func (a *actions) cutRedis(ctx context.Context) {
 	a.events.note("the nodes reach Redis again")
 }
 
-// observer passes on the events of nodes, and does the same to the naive leader.
+// observer forwards the events of the nodes to the watcher. When a node is killed or frozen, the observer does the same to the leader of
+// the naive program.
 type observer struct {
 	*watcher
-	naive *naiveFleet // nil: no naive program runs
+	naive *naiveFleet // nil if no naive program runs
 }
 
 func (o observer) down(id string, at time.Time, how syscall.Signal) {
@@ -160,7 +162,7 @@ func (o observer) up(id string) {
 	o.watcher.up(id)
 }
 
-// keysHelp is the line that names the keys.
+// keysHelp returns the line that explains which keys the user can press.
 func keysHelp() string {
 	return fmt.Sprintf("k kill the leader   f freeze it %v   s step down   r cut Redis %v   q end", freezeFor, cutFor)
 }

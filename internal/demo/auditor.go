@@ -10,13 +10,13 @@ import (
 
 // findings are the results of an audit.
 type findings struct {
-	lost       int64 // increments that are missing; rows that are missing, stale or not deleted
-	duplicated int64 // increments too many; rows that were not written
+	lost       int64 // missing increments, and rows that are missing, stale or not deleted
+	duplicated int64 // surplus increments, and rows that were not written
 	flushed    amount
-	examples   []string // of both, in words
+	examples   []string // descriptions of some losses and duplicates
 }
 
-// maxExamples is how many findings are written in words.
+// maxExamples limits how many findings an audit describes by a sentence. All findings are counted.
 const maxExamples = 10
 
 // audit compares the tables with the acknowledged writes. It reads them with plain queries and compares every value.
@@ -55,7 +55,7 @@ func (f *findings) hashes(want *expected, rows map[int64]user) {
 	f.flushed.Hashes = want.written.Hashes
 	wrong := func(format string, args ...any) {
 		f.lost++
-		f.flushed.Hashes-- // at least the last of the row's changes is missing
+		f.flushed.Hashes-- // at least the last change of the row is missing
 		f.example(format, args...)
 	}
 	for _, id := range union(want.users, rows) {
@@ -64,12 +64,12 @@ func (f *findings) hashes(want *expected, rows map[int64]user) {
 		switch {
 		case !written:
 			f.duplicated++
-			f.example("user %d: never written, and in the table", id)
+			f.example("user %d: was never written, but is in the table", id)
 		case last.deleted && there:
-			wrong("user %d: deleted by change %d, and still in the table, of change %d", id, last.version, row.version)
+			wrong("user %d: was deleted by change %d, but is still in the table, from change %d", id, last.version, row.version)
 		case last.deleted:
 		case !there:
-			wrong("user %d: written by change %d, and not in the table", id, last.version)
+			wrong("user %d: was written by change %d, but is not in the table", id, last.version)
 		case row != last:
 			wrong("user %d: the table has change %d (%q, %q), the last was %d (%q, %q)",
 				id, row.version, row.name, row.note, last.version, last.name, last.note)
@@ -83,7 +83,7 @@ func (f *findings) example(format string, args ...any) {
 	}
 }
 
-// The counts of the nodes, and those of the naive program.
+// These queries read the counts that the nodes and the naive program have written.
 const (
 	articlesQuery = "SELECT id, views FROM articles"
 	naiveQuery    = "SELECT id, views FROM " + naiveTable
@@ -122,14 +122,14 @@ func readUsers(ctx context.Context, db *sql.DB) (map[int64]user, error) {
 			return nil, err
 		}
 		if u.note = note.String; !note.Valid {
-			u.note = "NULL" // which the generator never writes
+			u.note = "NULL" // a text that the generator never writes
 		}
 		users[id] = u
 	}
 	return users, rows.Err()
 }
 
-// union is the keys of both maps, sorted.
+// union returns the sorted keys of both maps.
 func union[K cmp.Ordered, A, B any](a map[K]A, b map[K]B) []K {
 	var keys []K
 	for k := range a {

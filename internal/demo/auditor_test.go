@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// flushed is a database into which everything was flushed rightly, and what was
-// written.
+// flushed returns a database into which all writes were flushed correctly, and the expected content.
 func flushed(t *testing.T) (*database, *expected) {
 	t.Helper()
 	d, err := openDatabase(t.Context(), "", t.TempDir(), "")
@@ -55,12 +54,12 @@ func TestAuditFindsEveryKindOfDamage(t *testing.T) {
 		{"doubled increments", "UPDATE articles SET views = 6 WHERE id = '1'", 0, 3, amount{8, 4}, "article 1: 3 increments written, 6 in the table"},
 		{"loss and excess do not cancel out", "UPDATE articles SET views = 2", 1, 2, amount{6, 4}, "article 1"},
 		{"counter nobody wrote", "INSERT INTO articles VALUES ('x', 2)", 0, 2, amount{7, 4}, "article x"},
-		{"lost row", "DELETE FROM users WHERE id = 1", 1, 0, amount{5, 3}, "user 1: written by change 1, and not in the table"},
+		{"lost row", "DELETE FROM users WHERE id = 1", 1, 0, amount{5, 3}, "user 1: was written by change 1, but is not in the table"},
 		{"stale row", "UPDATE users SET version = 0, name = 'Ad' WHERE id = 1", 1, 0, amount{5, 3}, "user 1: the table has change 0"},
 		{"one wrong value", "UPDATE users SET note = 'First' WHERE id = 1", 1, 0, amount{5, 3}, `("Ada", "First")`},
 		{"NULL for an empty text", "UPDATE users SET note = NULL WHERE id = 2", 1, 0, amount{5, 3}, "user 2"},
-		{"row not deleted", "INSERT INTO users VALUES (3, 'gone', 'soon', 3)", 1, 0, amount{5, 3}, "user 3: deleted by change 4, and still in the table, of change 3"},
-		{"row nobody wrote", "INSERT INTO users VALUES (9, 'who', '', 1)", 0, 1, amount{5, 4}, "user 9: never written"},
+		{"row not deleted", "INSERT INTO users VALUES (3, 'gone', 'soon', 3)", 1, 0, amount{5, 3}, "user 3: was deleted by change 4, but is still in the table, from change 3"},
+		{"row nobody wrote", "INSERT INTO users VALUES (9, 'who', '', 1)", 0, 1, amount{5, 4}, "user 9: was never written"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, e := flushed(t)

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// faults counts the faults of leaders.
+// faults counts how many leaders were killed and how many were frozen.
 type faults struct {
 	Killed int `json:"killed"`
 	Frozen int `json:"frozen"`
 }
 
-// chaos kills or freezes the leader, again and again.
+// chaos kills or freezes the leader repeatedly.
 type chaos struct {
 	*actions
 	every time.Duration
@@ -24,7 +24,7 @@ func newChaos(every time.Duration, seed uint64, a *actions) *chaos {
 	return &chaos{actions: a, every: every, rng: rand.New(rand.NewPCG(seed, 2))}
 }
 
-// run attacks until ctx ends. A node may still be frozen then, see [actions.wg].
+// run attacks the leader until ctx ends. When it returns, a node may still be frozen; see [actions.wg].
 func (c *chaos) run(ctx context.Context) faults {
 	if c.every <= 0 {
 		return c.done
@@ -37,7 +37,7 @@ func (c *chaos) run(ctx context.Context) faults {
 			return c.done
 		case <-tick.C:
 		}
-		// Not in step with the flush, so that every phase of it has its turn.
+		// The random pause avoids a fixed rhythm with the flush, so that faults hit every phase of the flush.
 		if !pause(ctx, time.Duration(c.rng.Int64N(int64(min(flushEvery, c.every/2))))) {
 			return c.done
 		}
@@ -68,7 +68,7 @@ func (c *chaos) await(ctx context.Context) *node {
 	}
 }
 
-// pause waits; false when ctx ended first.
+// pause waits for d. It returns false if ctx has ended first.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -19,12 +19,12 @@ import (
 	"baton/internal/testsupport/cluster"
 )
 
-// command is `baton demo` as a process of its own, with its own TMPDIR.
+// command returns the command `baton demo` with its own TMPDIR. It runs as a separate process.
 func command(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, stdout *bytes.Buffer, stderr *lockedBuffer) {
 	t.Helper()
 	stdout, stderr = &bytes.Buffer{}, &lockedBuffer{}
 	cmd = exec.Command(cluster.Build(t), append([]string{"demo"}, args...)...)
-	// What configures the user's own nodes must not reach the demo's.
+	// Variables that configure the user's own nodes must not reach the demo's nodes.
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "BATON_LOCK_KEY=mine", "BATON_REDIS=redis://127.0.0.1:1")
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	if err := cmd.Start(); err != nil {
@@ -81,7 +81,7 @@ func TestInterruptEndsTheCommandInOrder(t *testing.T) {
 	}
 }
 
-// A terminal that closes ends the demo as Ctrl-C does, so that nothing of it stays on a server.
+// If a terminal closes, the demo ends in the same way as after Ctrl-C, so that it leaves nothing on a server.
 func TestHangupLeavesNothingOnTheServer(t *testing.T) {
 	t.Parallel()
 	redis := testsupport.StartRedis(t)
@@ -98,7 +98,7 @@ func TestHangupLeavesNothingOnTheServer(t *testing.T) {
 	}
 }
 
-// Ctrl-C before anything could be written says so, in place of the error of what it cut short.
+// If Ctrl-C comes before the first write, the demo says so instead of reporting the error that Ctrl-C has caused.
 func TestInterruptDuringTheStartIsNoFailureOfIt(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -115,8 +115,7 @@ func TestInterruptDuringTheStartIsNoFailureOfIt(t *testing.T) {
 	}
 }
 
-// Whatever happens to the demo, its nodes go with it, and the next run removes
-// the files.
+// However the demo ends, its nodes end as well, and the next run removes the files.
 func TestNodesDieWithTheDemo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -126,7 +125,7 @@ func TestNodesDieWithTheDemo(t *testing.T) {
 	if len(pids) != nodeCount {
 		t.Fatalf("nodes %v\n%s", pids, stderr)
 	}
-	if err := syscall.Kill(pids[0], syscall.SIGSTOP); err != nil { // a frozen one, too
+	if err := syscall.Kill(pids[0], syscall.SIGSTOP); err != nil { // a frozen node must also end
 		t.Fatal(err)
 	}
 	if err := cmd.Process.Kill(); err != nil {
@@ -170,7 +169,7 @@ func nodePids(log string) (pids []int) {
 			text, page, _ := strings.Cut(strings.TrimSpace(text), ": ")
 			pid, _ := strconv.Atoi(text)
 			if !strings.HasPrefix(page, "http://127.0.0.1:") {
-				pid = 0 // where the node is seen is told, too
+				pid = 0 // the log line about a node also contains its address
 			}
 			pids = append(pids, pid)
 		}
@@ -178,7 +177,7 @@ func nodePids(log string) (pids []int) {
 	return pids
 }
 
-// alive is false also for a zombie.
+// alive reports whether a process runs. It returns false for a zombie.
 func alive(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err == nil && !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) && !bytes.Contains(stat, []byte(") Z "))
@@ -189,8 +188,7 @@ func awaitText(t *testing.T, b *lockedBuffer, text string) {
 	testsupport.Await(t, text, func() bool { return strings.Contains(b.String(), text) }, b)
 }
 
-// Without the right to create a place of its own the demo uses an empty one, and
-// never one that has something in it.
+// If the user may not create a schema or a database, the demo uses an empty database, and never a database that contains tables.
 func TestUserWithoutRightsNeedsAnEmptyDatabase(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(testing.TB) *testsupport.Database{
@@ -205,7 +203,7 @@ func TestUserWithoutRightsNeedsAnEmptyDatabase(t *testing.T) {
 				t.Fatal(err)
 			}
 			mustExec(t, d, "CREATE TABLE baton_fence (job varchar(9))")
-			mustExec(t, d, "CREATE TABLE mine (id integer)") // made meanwhile
+			mustExec(t, d, "CREATE TABLE mine (id integer)") // created after the check
 			if err := d.close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -219,7 +217,7 @@ func TestUserWithoutRightsNeedsAnEmptyDatabase(t *testing.T) {
 	}
 }
 
-// limitedUser makes a user who may do anything, but only in this database.
+// limitedUser creates a user who has all rights, but only in this database.
 func limitedUser(t *testing.T, db *testsupport.Database) (dsn, listTables string, drop func()) {
 	t.Helper()
 	if db.Driver == "postgres" {

@@ -12,17 +12,18 @@ import (
 	_ "modernc.org/sqlite" // driver "sqlite"
 )
 
-// database is the SQL database of one run: a place of its own, with the tables that the nodes flush into.
+// database is the SQL database of one run. Each run has its own SQLite file, or its own schema or database on a server. It contains the
+// tables into which the nodes flush.
 type database struct {
 	*sql.DB
-	driver string // as in baton's configuration
-	dsn    string // for the nodes; may hold a password
-	what   string // for people; never a password
+	driver string // name of the driver in baton's configuration
+	dsn    string // for the nodes; may contain a password
+	what   string // description for people; never contains a password
 	drop   func(ctx context.Context) error
 }
 
-// openDatabase makes a SQLite file in dir, or a place of its own called name in
-// the database that the DSN names.
+// openDatabase creates a SQLite file in dir. If the argument dsn is set, it instead creates a schema or database on the DSN's server, with
+// the name in the argument name.
 func openDatabase(ctx context.Context, dsn, dir, name string) (*database, error) {
 	var d *database
 	var err error
@@ -45,7 +46,8 @@ func openDatabase(ctx context.Context, dsn, dir, name string) (*database, error)
 	return d, nil
 }
 
-// beside makes the table of the naive program: in a SQLite file of its own, since a frozen process keeps such a file locked.
+// beside creates the table of the naive program. In SQLite this table is in a separate file. Otherwise a frozen process could lock the file
+// that the nodes use.
 func (d *database) beside(ctx context.Context, dir string) (*database, error) {
 	b := *d
 	if d.driver == "sqlite" {
@@ -62,16 +64,16 @@ func (d *database) beside(ctx context.Context, dir string) (*database, error) {
 	return &b, nil
 }
 
-// options end a statement that creates a table.
+// options returns the text that a CREATE TABLE statement of this database ends with.
 func (d *database) options() string {
 	if d.driver != "mysql" {
 		return ""
 	}
-	// As for a table that baton makes: an id is its bytes.
+	// As in a table that baton creates, two ids are equal only if their bytes are equal.
 	return " CHARACTER SET utf8mb4 /*M! COLLATE utf8mb4_nopad_bin */ /*!80017 COLLATE utf8mb4_0900_bin */"
 }
 
-// createTables never says IF NOT EXISTS: existing tables are not ours.
+// createTables creates the tables. It never uses IF NOT EXISTS, because existing tables do not belong to the demo.
 func (d *database) createTables(ctx context.Context) error {
 	for _, text := range []string{
 		"CREATE TABLE articles (id varchar(40) NOT NULL PRIMARY KEY, views bigint NOT NULL)" + d.options(),
@@ -91,19 +93,20 @@ func (d *database) close(ctx context.Context) error {
 }
 
 func openSQLite(path string) (*database, error) {
-	// The nodes write beside us; a reader in WAL mode does not wait.
+	// The nodes write at the same time; in WAL mode a reader does not wait for them.
 	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
 	if err != nil {
 		return nil, err
 	}
 	return &database{
 		DB: db, driver: "sqlite", dsn: path, what: "SQLite, " + path,
-		drop: func(context.Context) error { return nil }, // the directory goes
+		drop: func(context.Context) error { return nil }, // the file is removed together with its directory
 	}, nil
 }
 
-// own makes a place called name with create. If this user may not do that, it falls back on the place that the DSN names, provided that
-// the demo can harm no table there. borrowed reports the fallback.
+// own executes the argument create, which is a statement that creates a schema or database for the demo. If this user may not do that, the
+// demo uses the database of the DSN, and the result borrowed is true. This is only allowed if that database has no tables, so that the demo
+// can harm none.
 func own(ctx context.Context, db *sql.DB, what, create, countTables string, denied func(error) bool) (borrowed bool, err error) {
 	whole, cancel := uninterrupted(ctx)
 	defer cancel()
@@ -116,13 +119,13 @@ func own(ctx context.Context, db *sql.DB, what, create, countTables string, deni
 		return false, err
 	}
 	if tables > 0 {
-		return false, fmt.Errorf("this user may not create a %s for the demo, and the one that the DSN names has %d tables in it: "+
+		return false, fmt.Errorf("this user may not create a %s for the demo, and the DSN names one that already has %d tables: "+
 			"grant CREATE, or name an empty %s", what, tables, what)
 	}
 	return true, nil
 }
 
-// dropTables removes our tables, and those of the nodes, from a borrowed place.
+// dropTables removes the tables of the demo, and baton's own tables, from a database that the demo has not created.
 func dropTables(ctx context.Context, db *sql.DB, list string) error {
 	rows, err := db.QueryContext(ctx, list)
 	if err != nil {
@@ -143,7 +146,7 @@ func dropTables(ctx context.Context, db *sql.DB, list string) error {
 		return err
 	}
 	var problems []error
-	for _, name := range names { // which are all plain words
+	for _, name := range names { // all of these names are plain words
 		_, err := db.ExecContext(ctx, "DROP TABLE "+name)
 		problems = append(problems, err)
 	}

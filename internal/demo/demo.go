@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// firstLeader bounds the wait for the first term.
+	// firstLeader limits the wait for the first term.
 	firstLeader = 20 * time.Second
-	// drainTimeout bounds the wait for the rest to be flushed.
+	// drainTimeout limits the wait for the remaining flushes.
 	drainTimeout = time.Minute
-	// naiveDrain bounds the wait for the naive program's last counts.
+	// naiveDrain limits the wait for the naive program's last counts.
 	naiveDrain = 5 * time.Second
-	// cleanUpTimeout bounds the work after an interrupt: the removal of everything that the run made.
+	// cleanUpTimeout limits the work after an interrupt: the removal of everything that the run created.
 	cleanUpTimeout = 20 * time.Second
 
 	phaseRunning = "running"
 )
 
-// Run runs the demo until its time is over or ctx ends, audits and cleans up. An error means that there is nothing to report: the demo or
-// its audit could not be run.
+// Run runs the demo until its duration is over or ctx ends. Then it audits the tables and cleans up. If it returns an error, there is
+// nothing to report, because the demo or its audit could not run.
 func Run(ctx context.Context, o Options) (report Report, err error) {
 	if err := o.Check(); err != nil {
 		return report, err
@@ -54,7 +54,7 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 		report.Kept = dir.path
 	}()
 
-	// A name that no other run has, not even one with the same seed.
+	// The name differs from the name of every other run, even of a run with the same seed.
 	name := fmt.Sprintf("baton_demo_%08x", rand.Uint32())
 	sc, err := sceneOf(o.Scene)
 	if err != nil {
@@ -100,15 +100,15 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 		keep = true
 		err = fmt.Errorf("%w\nlogs and configuration of the nodes: %s", err, dir.path)
 	case !report.Clean():
-		keep = true // the reason is in there
+		keep = true // the logs in the directory contain the reason
 	}
 	return report, err
 }
 
-// errStopped: ctx ended before there was anything to report.
+// errStopped means that ctx ended before there was anything to report.
 var errStopped = errors.New("stopped before a node led: nothing was written, and the demo's files are removed")
 
-// unlessStopped is an error of the preparations; after ctx has ended, their failure is errStopped.
+// unlessStopped returns the error err, which comes from the preparations of the run. If ctx has ended, it returns errStopped instead.
 func unlessStopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errStopped
@@ -116,17 +116,17 @@ func unlessStopped(ctx context.Context, err error) error {
 	return err
 }
 
-// cleanUp calls undo, even after ctx has ended, and logs its error: the error must not hold the report back.
+// cleanUp calls the function undo, even after ctx has ended. It only logs an error of undo, because this error must not prevent the report.
 func cleanUp(ctx context.Context, log io.Writer, undo func(context.Context) error) {
 	ctx, cancel := uninterrupted(ctx)
 	defer cancel()
 	if err := undo(ctx); err != nil {
-		_, _ = fmt.Fprintf(log, "not cleaned up: %v\n", err)
+		_, _ = fmt.Fprintf(log, "the demo was not cleaned up: %v\n", err)
 	}
 }
 
-// uninterrupted goes on for a while after ctx has ended: for calls that make something on a server of the user, or remove it. If such a
-// call were interrupted, its outcome would be unknown.
+// uninterrupted returns a context that stays valid for a short time after ctx has ended. It is for calls that create or remove objects on a
+// user's server: after an interruption the outcome of such a call would be unknown.
 func uninterrupted(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 }
@@ -141,14 +141,15 @@ type run struct {
 	expected  *expected
 	watcher   *watcher
 	fleet     *fleet
-	naive     *naiveFleet // nil: no naive program runs
+	naive     *naiveFleet // nil if no naive program runs
 	actions   *actions
 	gauge     *gauge
-	recording *recording   // nil: no picture is wanted
-	phase     atomic.Value // string
+	recording *recording   // nil if no picture is wanted
+	phase     atomic.Value // a string
 }
 
-// execute keeps the nodes up around traffic, drain and audit. The parts beside them end in the opposite order of their start.
+// execute runs the traffic, the drain and the audit. The nodes run during all of them. The other parts of the run are stopped in the
+// reverse order of their start.
 func (r *run) execute(ctx context.Context) (Report, error) {
 	report := Report{Seed: r.options.Seed}
 	r.phase.Store("starting")
@@ -210,8 +211,8 @@ func (r *run) execute(ctx context.Context) (Report, error) {
 	return report, nil
 }
 
-// background starts functions that work until their context ends. The function
-// that it returns ends it and waits for them; it may be called again.
+// background starts functions that work until their context ends. The returned function ends that context and waits for the functions. It
+// may be called more than once.
 func background(ctx context.Context, work ...func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
@@ -224,14 +225,14 @@ func background(ctx context.Context, work ...func(context.Context)) (stop func()
 	}
 }
 
-// awaitLeader waits for the first term.
+// awaitLeader waits until a node leads for the first time.
 func (r *run) awaitLeader(ctx context.Context) error {
 	deadline := time.Now().Add(firstLeader)
 	for !r.watcher.hasLed() {
-		if !pause(ctx, 20*time.Millisecond) && !r.watcher.hasLed() { // a term in the event log is reported
+		if !pause(ctx, 20*time.Millisecond) && !r.watcher.hasLed() { // if the event log contains a term, there was a leader
 			return errStopped
 		}
-		if _, n := r.fleet.exits(); n != nil { // that soon: this cannot work
+		if _, n := r.fleet.exits(); n != nil { // a node that ends so early cannot work
 			return fmt.Errorf("%s ended at once; its log ends with:\n%s", n.id, tail(n.logFile()))
 		}
 		if time.Now().After(deadline) {
@@ -243,7 +244,7 @@ func (r *run) awaitLeader(ctx context.Context) error {
 	return nil
 }
 
-// traffic writes, and attacks, until the time is over or ctx ends.
+// traffic writes to Redis and attacks the leaders. It stops when the duration of the demo is over or ctx ends.
 func (r *run) traffic(ctx context.Context) (faults, error) {
 	if r.options.Duration > 0 {
 		var cancel context.CancelFunc
@@ -257,7 +258,7 @@ func (r *run) traffic(ctx context.Context) (faults, error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer cancel() // without traffic no chaos
+		defer cancel() // chaos ends together with the traffic
 		g := newGenerator(r.server, r.scene, r.expected, r.options.Seed, r.options.Rate)
 		g.naive = r.naive != nil
 		failed = g.run(ctx)
@@ -305,7 +306,7 @@ func (r *run) drain(ctx context.Context) error {
 	return nil
 }
 
-// auditNaive audits the naive program's table, increment by increment.
+// auditNaive audits the naive program's table. It counts the missing and the surplus increments.
 func (r *run) auditNaive(ctx context.Context) (*NaiveReport, error) {
 	counts, err := readCounts(ctx, r.naive.database.DB, naiveQuery)
 	if err != nil {
@@ -316,7 +317,7 @@ func (r *run) auditNaive(ctx context.Context) (*NaiveReport, error) {
 	return &NaiveReport{Lost: f.lost, Duplicated: f.duplicated}, nil
 }
 
-// clear gives the screen back.
+// clear clears the screen.
 func (r *run) clear() {
 	if r.options.Screen != nil {
 		_, _ = io.WriteString(r.options.Screen, "\x1b[H\x1b[2J")

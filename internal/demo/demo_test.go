@@ -16,15 +16,14 @@ import (
 	"baton/internal/testsupport/cluster"
 )
 
-// options are a short run's.
+// options returns the options of a short run.
 func options(t *testing.T) (Options, *lockedBuffer) {
 	t.Helper()
 	log := &lockedBuffer{}
 	return Options{Program: cluster.Build(t), Environ: os.Environ(), TempDir: t.TempDir(), Log: log, NoNaive: true}, log
 }
 
-// runUntil runs the demo until somebody has won after the last of what the log is to tell,
-// and has led for a moment.
+// runUntil runs the demo until the log contains all texts of told, and a node has won after that and has led for a moment.
 func runUntil(t *testing.T, o Options, log *lockedBuffer, told ...string) Report {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
@@ -44,7 +43,7 @@ func runUntil(t *testing.T, o Options, log *lockedBuffer, told ...string) Report
 			break
 		}
 	}
-	time.Sleep(time.Second) // of traffic
+	time.Sleep(time.Second) // a second of traffic
 	end()
 	<-ended
 	if err != nil {
@@ -53,13 +52,13 @@ func runUntil(t *testing.T, o Options, log *lockedBuffer, told ...string) Report
 	return report
 }
 
-// What the log tells of a leader that is attacked.
+// These texts in the log mean that a leader was attacked.
 const (
 	killed = "is gone: signal: killed"
 	frozen = "is frozen"
 )
 
-// mustBeClean runs the demo, and fails unless the audit finds everything in place.
+// mustBeClean runs the demo, and fails the test unless the audit finds no damage.
 func mustBeClean(t *testing.T, o Options, log *lockedBuffer, told ...string) Report {
 	t.Helper()
 	report := runUntil(t, o, log, told...)
@@ -69,7 +68,7 @@ func mustBeClean(t *testing.T, o Options, log *lockedBuffer, told ...string) Rep
 	if report.Written.Counters < 200 || report.Written.Hashes < 60 {
 		t.Errorf("hardly anything was written: %+v", report.Written)
 	}
-	// One that comes late to what its lease was for ends itself, with this code.
+	// A leader that cannot stop its work before its lease ends exits by itself, with this code.
 	if late := strings.Count(log.String(), "is gone: exit status 4"); report.NodeExits > late {
 		t.Errorf("nodes ended by themselves, %d times, %d of them too late\n%s", report.NodeExits, late, log)
 	}
@@ -79,20 +78,20 @@ func mustBeClean(t *testing.T, o Options, log *lockedBuffer, told ...string) Rep
 func TestNothingIsLostWhileLeadersDieAndFreeze(t *testing.T) {
 	t.Parallel()
 	o, log := options(t)
-	o.Chaos, o.Seed = ttl+500*time.Millisecond, 3 // this seed kills the first leader and freezes the next
+	o.Chaos, o.Seed = ttl+500*time.Millisecond, 3 // with this seed chaos kills the first leader and freezes the next one
 	began := time.Now()
 	report := mustBeClean(t, o, log, killed, frozen)
 	if report.Faults.Killed == 0 || report.Faults.Frozen == 0 {
 		t.Errorf("want both kinds of faults: %+v", report.Faults)
 	}
 	done := report.Faults.Killed + report.Faults.Frozen
-	if report.Terms < done || report.Failover.Count == 0 { // a frozen node that wakes before its lease is over is none
+	if report.Terms < done || report.Failover.Count == 0 { // no term ends if a frozen node continues before its lease is over
 		t.Errorf("%d leaders went down, and there were %d terms and %d failovers\n%s", done, report.Terms, report.Failover.Count, log)
 	}
 	if id := diedAndLedAgain(log.String()); id != "" {
 		t.Errorf("%s was killed, and led again although others stood by\n%s", id, log)
 	}
-	// Nothing holds up the first election but the machine.
+	// Only the speed of the machine delays the first election, so its duration scales the limit for failovers.
 	first := log.when("won, term").Sub(began)
 	if most := *report.Failover.Max; most > (ttl + 3*time.Second + 3*first).Seconds() {
 		t.Errorf("a failover took %v s, and the first election with the start of all nodes %v", most, first)
@@ -105,7 +104,7 @@ func TestNothingIsLostWhileLeadersDieAndFreeze(t *testing.T) {
 	}
 }
 
-// diedAndLedAgain is a node whose death was followed by a term of its own.
+// diedAndLedAgain returns a node that died as the leader and later led again.
 func diedAndLedAgain(log string) string {
 	leader, dead := "", ""
 	for line := range strings.Lines(log) {
@@ -130,7 +129,7 @@ func TestRealServersAreLeftAsTheyWereFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := open(t)
-			// The user's own things have the demo's names.
+			// The user's own tables and keys have the same names as those of the demo.
 			db.Exec(t, "CREATE TABLE users (id integer)")
 			db.Exec(t, "INSERT INTO users VALUES (7)")
 			r := testsupport.StartRedis(t, testsupport.RedisPassword("se cret"))
@@ -145,7 +144,7 @@ func TestRealServersAreLeftAsTheyWereFound(t *testing.T) {
 			if name == "MariaDB" {
 				o.Database = "mysql://" + strings.NewReplacer("tcp(", "", ")", "").Replace(db.DSN)
 			}
-			o.Chaos, o.Seed = time.Second, 3 // this seed kills the first leader
+			o.Chaos, o.Seed = time.Second, 3 // with this seed chaos kills the first leader
 			mustBeClean(t, o, log, killed)
 
 			if got := schemas(t, db); got != before {
@@ -167,7 +166,7 @@ func schemas(t *testing.T, db *testsupport.Database) string {
 	var all []string
 	for _, row := range db.Rows(t, "SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema <> 'pg_catalog' ORDER BY 1, 2") {
 		if strings.HasPrefix(row[0], "test_") && !strings.HasSuffix(db.DSN, "/"+row[0]) {
-			continue // another test's, which comes and goes
+			continue // a key of another test, which comes and goes
 		}
 		all = append(all, strings.Join(row, "."))
 	}
@@ -182,7 +181,7 @@ func TestEndOfTheContextEndsTheTrafficAndStillAudits(t *testing.T) {
 	}
 }
 
-// A program that ends at once is no node: its log is shown, and kept.
+// If the program ends at once, it is no node. The demo then shows its log and does not remove it.
 func TestNodesThatDoNotStartAreReportedWithTheirLog(t *testing.T) {
 	t.Parallel()
 	o, _ := options(t)
@@ -229,14 +228,14 @@ func TestUnusableOptionsAreRefused(t *testing.T) {
 	}
 }
 
-// lockedBuffer takes the lines of many goroutines.
+// lockedBuffer collects the lines that many goroutines write.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	b    bytes.Buffer
 	came []arrival
 }
 
-// arrival is how far a log had got at a time.
+// arrival is the length of a log at a time.
 type arrival struct {
 	at     time.Time
 	length int
@@ -250,7 +249,7 @@ func (l *lockedBuffer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// wonAfter reports whether somebody has won after the first of each of these texts.
+// wonAfter reports whether a node has won after the first occurrence of each of these texts.
 func (l *lockedBuffer) wonAfter(texts ...string) bool {
 	log, last := l.String(), 0
 	for _, text := range texts {
@@ -263,7 +262,7 @@ func (l *lockedBuffer) wonAfter(texts ...string) bool {
 	return strings.Contains(log[last:], "won, term")
 }
 
-// when is the time at which a text came first; now, if it has not come.
+// when returns the time when a text appeared first, or the present time if it has not appeared.
 func (l *lockedBuffer) when(text string) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -4,6 +4,6 @@
 //	generator ──► Redis ──► nodes (baton run ×3) ──► database ──► auditor
 //	    └───────────────── what must be in the tables ──────────────┘
 //
-// It sees the nodes from outside only: by their processes, by the keys that the election publishes, by their status API and by the rows
-// in the tables. It shares no code with the flush, so that a mistake there cannot hide itself here.
+// The demo sees the nodes only from outside: their processes, the keys that the election publishes, their status API and the rows in the
+// tables. It shares no code with the flush, because otherwise a mistake in the flush could also hide itself in the audit.
 package demo

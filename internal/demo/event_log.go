@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// eventLog holds the events of a run, for the screen or the log.
+// eventLog contains the events of a run, for the screen or the log.
 type eventLog struct {
 	log io.Writer // nil if there is a screen
 

@@ -6,45 +6,45 @@ import (
 	"time"
 )
 
-// user is a row of the table users, as the generator last wrote it.
+// user contains the values of a user that the generator has written last. The user's row in the table users must have these values.
 type user struct {
 	name, note string
-	version    int64 // number of the change, over all users
+	version    int64 // number of the change, counted over all users
 	deleted    bool
 }
 
-// amount counts increments of counters and changes of hashes.
+// amount counts two things: increments of counters, and changes of hashes.
 type amount struct {
 	Counters int64 `json:"counters"`
 	Hashes   int64 `json:"hashes"`
 }
 
-// damage is the harm in a table.
+// damage counts the rows and increments of a table that are lost, and those that were written twice.
 type damage struct {
-	lost  int64 // increments that are missing, and rows that are missing or stale
-	twice int64 // increments too many, and rows that were not written
+	lost  int64 // missing increments, and rows that are missing or stale
+	twice int64 // surplus increments, and rows that were not written
 }
 
-// expected is the content that the tables must have when everything is flushed. It changes only by writes that Redis has acknowledged.
+// expected is the content that the tables must have when everything is flushed. It changes only when Redis acknowledges a write.
 type expected struct {
 	mu      sync.Mutex
 	counts  map[string]int64
 	users   map[int64]user
 	written amount
-	asked   *batch // Redis may have it already, and has not acknowledged it
+	asked   *batch // a batch that Redis may have executed but has not acknowledged
 	history []mark
-	settled []snapshot // the oldest first
+	settled []snapshot // the oldest snapshot is first
 }
 
-// mark is how many increments had been written at a moment.
+// mark records how many increments had been written at one moment.
 type mark struct {
 	at       time.Time
 	counters int64
 }
 
-// snapshot is the expected content at a moment.
+// snapshot is the expected content of the tables at one moment.
 type snapshot struct {
-	served time.Duration // how long the nodes had been flushing by then
+	served time.Duration // how long the nodes had been flushing at that moment
 	counts map[string]int64
 	users  map[int64]user
 }
@@ -53,14 +53,14 @@ func newExpected() *expected {
 	return &expected{counts: map[string]int64{}, users: map[int64]user{}}
 }
 
-// ask notes a batch before Redis gets it.
+// ask records a batch before it is sent to Redis.
 func (e *expected) ask(b batch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.asked = &b
 }
 
-// add notes a batch that Redis has acknowledged.
+// add records a batch that Redis has acknowledged.
 func (e *expected) add(b batch, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -76,14 +76,15 @@ func (e *expected) add(b batch, now time.Time) {
 	e.history = append(e.history, mark{now, e.written.Counters})
 }
 
-// total is the amount of acknowledged writes.
+// total returns how many increments and changes Redis has acknowledged.
 func (e *expected) total() amount {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.written
 }
 
-// lag is about the age of the oldest increment that is not flushed, if increments are flushed in the order of writing.
+// lag returns approximately the age of the oldest increment that is not flushed, assuming that increments are flushed in the order of
+// writing.
 func (e *expected) lag(flushed int64, now time.Time) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -98,7 +99,8 @@ func (e *expected) lag(flushed int64, now time.Time) time.Duration {
 	return now.Sub(e.history[0].at)
 }
 
-// waiting counts the missing increments, and the users' rows that are not as last written.
+// waiting returns two numbers: how many increments are missing in the tables, and how many users have a row that differs from the
+// generator's last write.
 func (e *expected) waiting(counts map[string]int64, rows map[int64]user) (n amount) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -113,7 +115,8 @@ func (e *expected) waiting(counts map[string]int64, rows map[int64]user) (n amou
 	return n
 }
 
-// remember keeps the present content, so that it must be in the tables once the nodes have been able to flush for settleAfter longer.
+// remember records the present expected content. The tables must contain this content when the nodes have been able to flush for the
+// duration settleAfter from now on.
 func (e *expected) remember(served time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -123,14 +126,15 @@ func (e *expected) remember(served time.Duration) {
 	}
 }
 
-// damaged compares tables, which were read a moment ago, with the content that they may and must have. Counters go into t, rows into d.
+// damaged compares tables, which were read a moment ago, with their expected content. It records damaged counters in the argument t, and
+// returns the number of damaged rows in the result d.
 func (e *expected) damaged(served time.Duration, counts map[string]int64, rows map[int64]user, t tally) (d damage) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.twice(counts, t)
 	due := e.due(served)
 	for article, want := range due.counts {
-		if e.counts[article] == want { // the article has rested since
+		if e.counts[article] == want { // the article has no views since the snapshot
 			t[article] = damage{lost: max(0, want-counts[article]), twice: t[article].twice}
 		}
 	}
@@ -157,8 +161,9 @@ func (e *expected) damaged(served time.Duration, counts map[string]int64, rows m
 	return d
 }
 
-// damagedNaive is [expected.damaged] for the naive program, whose counts are in known places: in Redis or, from before they are deleted
-// there, in the table. written, waiting and counts were read in this order.
+// damagedNaive does the same as [expected.damaged] for the naive program. Each count of the naive program is in Redis or in the table. For
+// a moment it is in both, because the program deletes the count in Redis only after it has written the count to the table. The three
+// arguments written, waiting and counts were read in this order.
 func (e *expected) damagedNaive(written, waiting, counts map[string]int64, t tally) {
 	for article, n := range written {
 		t.see(article, damage{lost: n - waiting[article] - counts[article]})
@@ -168,7 +173,8 @@ func (e *expected) damagedNaive(written, waiting, counts map[string]int64, t tal
 	e.twice(counts, t)
 }
 
-// twice finds increments beyond the written ones; a batch without acknowledgement may count.
+// twice finds increments in the tables that the generator has not written. It leaves out the increments of an unacknowledged batch, because
+// Redis may have executed that batch.
 func (e *expected) twice(counts map[string]int64, t tally) {
 	asked := map[string]int64{}
 	if e.asked != nil {
@@ -181,17 +187,17 @@ func (e *expected) twice(counts map[string]int64, t tally) {
 	}
 }
 
-// counted is a copy of the written counters.
+// counted returns a copy of the counters as the generator has written them.
 func (e *expected) counted() map[string]int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return maps.Clone(e.counts)
 }
 
-// tally is the damage seen of each counter: later increments may hide it again.
+// tally maps each counter to the greatest damage that was seen, because later increments may hide the damage again.
 type tally map[string]damage
 
-// see notes damage that nothing undoes.
+// see records the damage of an article's counter, so that later increments cannot hide this damage.
 func (t tally) see(article string, d damage) {
 	t[article] = damage{lost: max(t[article].lost, d.lost), twice: max(t[article].twice, d.twice)}
 }
@@ -204,7 +210,7 @@ func (t tally) sum() (d damage) {
 	return d
 }
 
-// due is the content that must be in the tables by now.
+// due returns the content that the tables must have by now. The argument served is how long the nodes have been able to flush.
 func (e *expected) due(served time.Duration) snapshot {
 	if len(e.settled) == 0 || e.settled[0].served > served-settleAfter {
 		return snapshot{}

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// What is shown while the demo runs must be wrong neither way: an alarm that is none, or damage that
-// is not seen.
+// While the demo runs, its view must neither show damage that does not exist, nor miss damage that exists.
 func TestDamageIsSeenWhileTheTrafficGoesOn(t *testing.T) {
 	late := 2 * settleAfter
 	for _, c := range []struct {
@@ -38,7 +37,7 @@ func TestDamageIsSeenWhileTheTrafficGoesOn(t *testing.T) {
 	}
 }
 
-// An article that has views all the time hides what is missing: only one at rest is compared.
+// New views of an article hide missing views, so an article is compared only while it gets no views.
 func TestCounterIsComparedWhenItRests(t *testing.T) {
 	e, seen := newExpected(), tally{}
 	e.add(batch{counts: []string{"1", "1"}}, time.Now())

@@ -11,18 +11,18 @@ import (
 
 const (
 	nodeCount = 3
-	// pollEvery is how soon the demo notices a node that a user has frozen.
+	// pollEvery is the time within which the demo notices that a user has frozen a node.
 	pollEvery = 50 * time.Millisecond
 	// flushEvery is the schedule of the demo's jobs.
 	flushEvery = 500 * time.Millisecond
 )
 
-// fleet is the nodes of one run.
+// fleet contains the nodes of one run.
 type fleet struct {
 	nodes []*node
 }
 
-// newFleet describes the nodes; run starts them.
+// newFleet makes the nodes; run starts them.
 func newFleet(o Options, sc scene, dir string, s *server, d *database, events nodeEvents) (*fleet, error) {
 	f := &fleet{}
 	for i := range nodeCount {
@@ -41,7 +41,7 @@ func newFleet(o Options, sc scene, dir string, s *server, d *database, events no
 	return f, nil
 }
 
-// nodeConfig is the configuration of one node.
+// nodeConfig returns the configuration of one node.
 func nodeConfig(id string, sc scene, s *server, d *database) config.Config {
 	return config.Config{
 		Node:      config.Node{ID: id},
@@ -77,7 +77,7 @@ func (f *fleet) run(ctx context.Context) {
 	})
 }
 
-// find returns the node of that name, or nil.
+// find returns the node with that name, or nil.
 func (f *fleet) find(id string) *node {
 	for _, n := range f.nodes {
 		if n.id == id {
@@ -87,7 +87,7 @@ func (f *fleet) find(id string) *node {
 	return nil
 }
 
-// exits is how often a node has ended without a signal, and one such node.
+// exits returns how often nodes have ended without being killed by a signal, and one of these nodes.
 func (f *fleet) exits() (count int, one *node) {
 	for _, n := range f.nodes {
 		n.mu.Lock()

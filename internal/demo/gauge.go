@@ -12,12 +12,12 @@ const (
 	settleAfter = 8 * time.Second
 )
 
-// gauge compares the tables with the acknowledged writes while the demo runs. The audit at the end does not rely on it.
+// gauge compares the tables with the acknowledged writes while the demo runs. The audit at the end does not use its results.
 type gauge struct {
 	database  *database
-	naive     *naiveFleet // nil: no naive program runs
+	naive     *naiveFleet // nil if no naive program runs
 	expected  *expected
-	recording *recording // nil: no picture is wanted
+	recording *recording // nil if no picture is wanted
 
 	served time.Duration // how long the nodes have been flushing
 	nodes  tally
@@ -31,18 +31,18 @@ func newGauge(d *database, n *naiveFleet, e *expected) *gauge {
 	return &gauge{database: d, naive: n, expected: e, nodes: tally{}, beside: tally{}}
 }
 
-// reading is one comparison.
+// reading is the result of one comparison.
 type reading struct {
-	at               time.Time // the tables were read after it
+	at               time.Time // a time before the tables were read
 	written, flushed amount
-	waiting          amount // increments, and rows that are not as last written
+	waiting          amount // missing increments, and rows that differ from the last write
 	lag              time.Duration
-	damage           damage // that is certain
+	damage           damage // only damage that is certain
 	naive            damage
-	trouble          error // the database does not answer us
+	trouble          error // error of the database, if it does not answer the demo
 }
 
-// run reads until ctx ends.
+// run compares until ctx ends.
 func (g *gauge) run(ctx context.Context) {
 	for before := int64(0); ctx.Err() == nil; {
 		read, cancel := context.WithTimeout(ctx, 3*time.Second)
@@ -55,7 +55,7 @@ func (g *gauge) run(ctx context.Context) {
 		}
 		g.now.trouble = err
 		g.mu.Unlock()
-		if r.flushed.Counters > before { // a machine that stands still, or has no leader, loses no data by that
+		if r.flushed.Counters > before { // time counts only if flushes progress: a machine that pauses, or has no leader, loses no data
 			g.served += gaugeEvery
 			before = r.flushed.Counters
 		}
@@ -66,7 +66,7 @@ func (g *gauge) run(ctx context.Context) {
 
 func (g *gauge) read(ctx context.Context) (r reading, err error) {
 	r.at = time.Now()
-	// The tables are read first: a later write counts as waiting.
+	// The tables are read before the written amount, so that a later write counts as waiting.
 	counts, err := readCounts(ctx, g.database.DB, articlesQuery)
 	if err != nil {
 		return r, err
@@ -91,7 +91,7 @@ func (g *gauge) read(ctx context.Context) (r reading, err error) {
 	}
 	written := g.expected.counted()
 	waiting, err := g.naive.waiting(ctx)
-	if err == nil { // a Redis that does not answer hides the naive program's counts alone
+	if err == nil { // if Redis does not answer, only the naive program's counts are missing
 		if counts, err = readCounts(ctx, g.naive.database.DB, naiveQuery); err != nil {
 			return r, err
 		}
@@ -101,7 +101,7 @@ func (g *gauge) read(ctx context.Context) (r reading, err error) {
 	return r, nil
 }
 
-// reading is the latest one.
+// reading returns the latest comparison.
 func (g *gauge) reading() reading {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -17,21 +17,21 @@ const (
 	articles = 400
 	people   = 300
 	maxBatch = 500
-	// batchEvery is how often the generator writes.
+	// batchEvery is the time between two writes of the generator.
 	batchEvery   = 10 * time.Millisecond
 	doubtTimeout = 30 * time.Second
-	// restEvery is how long an article rests: longer than settleAfter.
+	// restEvery is how long an article gets no views. It is longer than settleAfter.
 	restEvery = 12 * time.Second
 )
 
 //go:embed write.lua
 var writeLua string
 
-// batch is one write of the generator.
+// batch is a set of changes that the generator writes to Redis at once.
 type batch struct {
 	number  int64
-	counts  []string // articles that are viewed once each
-	changes []change // of users; each user at most once
+	counts  []string // articles that get one view each
+	changes []change // changes of users; at most one for each user
 }
 
 // change writes or deletes a user's hash.
@@ -40,21 +40,21 @@ type change struct {
 	user
 }
 
-// errInDoubt: the demo ended while Redis was away.
-var errInDoubt = errors.New("it is not known whether Redis has the last writes, so nothing can be audited")
+// errInDoubt means that the demo ended while Redis did not answer.
+var errInDoubt = errors.New("it is not known whether Redis stored the last writes, so the demo cannot audit the result")
 
-// generator writes to Redis as an application would. It knows at every moment exactly which writes Redis has: if a reply is lost, it
-// sends the batch again, under the number that Redis keeps for the last one.
+// generator writes to Redis as an application would. At every moment the generator knows exactly which writes Redis has. If a reply is
+// lost, it sends the batch again with the same number, because Redis stores the number of the last batch.
 type generator struct {
 	server   *server
 	scene    scene
 	expected *expected
-	naive    bool // the naive program gets its counts, too
+	naive    bool // the naive program also gets the generator's counts
 	rng      *rand.Rand
 	rate     int
 	script   *redis.Script
-	conn     redis.Conn // nil after trouble
-	half     int        // the half of the articles that has views now
+	conn     redis.Conn // nil after an error
+	half     int        // the half of the articles that gets views now
 	batches  int64
 	changes  int64
 	doubt    time.Duration // how long run tries to find out the outcome of the last batch
@@ -67,7 +67,7 @@ func newGenerator(s *server, sc scene, e *expected, seed uint64, rate int) *gene
 	}
 }
 
-// run writes until ctx ends. Then the outcome of the last batch is certain, or an error says that it is not.
+// run writes until ctx ends. Then it makes sure that the outcome of the last batch is known. If it stays unknown, run returns an error.
 func (g *generator) run(ctx context.Context) error {
 	defer g.hangUp()
 	tick := time.NewTicker(batchEvery)
@@ -79,14 +79,14 @@ func (g *generator) run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		// Writes that were due while Redis was away are left out.
+		// The generator skips writes that were due while Redis did not answer.
 		now := time.Now()
 		n := int(float64(g.rate)*min(now.Sub(last), time.Second).Seconds() + g.rng.Float64())
 		last = now
 		if n == 0 {
 			continue
 		}
-		// Half of the articles rest, so that their rows can be compared while the demo runs.
+		// Half of the articles get no views, so that their rows can be compared while the demo runs.
 		g.half = int(now.Sub(began)/restEvery) % 2
 		b := g.next(min(n, maxBatch))
 		g.expected.ask(b)
@@ -97,7 +97,7 @@ func (g *generator) run(ctx context.Context) error {
 	}
 }
 
-// next makes n writes: three of four are views of an article.
+// next returns a batch of n writes. Three of four writes are views of an article.
 func (g *generator) next(n int) batch {
 	g.batches++
 	b := batch{number: g.batches}
@@ -125,12 +125,13 @@ func (g *generator) next(n int) batch {
 	return b
 }
 
-// names are texts with characters that must arrive unchanged.
+// names returns texts with characters that must arrive unchanged.
 func names() []string {
 	return []string{"Ada", "Grace O'Hopper", "Łukasz", "李 雷", "Zoë \\ Smith", "\"Q\"", "🦉 Athena", "a, b\tc"}
 }
 
-// write makes Redis do the batch once. On trouble it repeats the batch until Redis answers; after ctx has ended, no longer than g.doubt.
+// write makes Redis do the batch once. After an error it repeats the batch until Redis answers. After ctx has ended, it repeats the batch
+// for at most g.doubt.
 func (g *generator) write(ctx context.Context, b batch) error {
 	var deadline time.Time
 	for {
@@ -151,7 +152,8 @@ func (g *generator) write(ctx context.Context, b batch) error {
 	}
 }
 
-// attempt writes the hashes and counts, and after that marks the changed rows, if the application does, in the application's order.
+// attempt writes the hashes and counts of a batch, in the order in which the application would write them. If the application marks the
+// rows that it changes, attempt then marks them.
 func (g *generator) attempt(ctx context.Context, b batch) error {
 	if g.conn == nil {
 		c, err := g.server.dial(ctx)
@@ -166,7 +168,7 @@ func (g *generator) attempt(ctx context.Context, b batch) error {
 	if len(b.changes) == 0 || !g.scene.marks {
 		return nil
 	}
-	// To mark a row twice does no harm: it is read once more.
+	// Marking a row twice does no harm: the row is read once more.
 	ids := redis.Args{g.server.changedKey()}
 	for _, c := range b.changes {
 		ids = ids.Add(c.id)
@@ -175,7 +177,7 @@ func (g *generator) attempt(ctx context.Context, b batch) error {
 	return err
 }
 
-// writes are the arguments of write.lua.
+// writes returns the arguments for the script write.lua.
 func (g *generator) writes(b batch) redis.Args {
 	args := redis.Args{g.server.prefix + ":batch", b.number}
 	command := func(words ...any) { args = args.Add(len(words)).Add(words...) }

@@ -17,9 +17,9 @@ func openMySQL(ctx context.Context, dsn, name string) (*database, error) {
 	config, err := parseMySQL(dsn)
 	if err != nil {
 		return nil, errors.New("the DSN cannot be read: " +
-			"want user:password@tcp(host:3306)/database or mysql://user:password@host:3306/database")
+			"write user:password@tcp(host:3306)/database or mysql://user:password@host:3306/database")
 	}
-	config.Logger = &mysql.NopLogger{} // every error is also returned
+	config.Logger = &mysql.NopLogger{} // errors need no log, because they are also returned
 	admin, err := connectMySQL(config)
 	if err != nil {
 		return nil, err
@@ -58,12 +58,12 @@ func openMySQL(ctx context.Context, dsn, name string) (*database, error) {
 func connectMySQL(config *mysql.Config) (*sql.DB, error) {
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
-		return nil, errors.New("the DSN cannot be used: want user:password@tcp(host:3306)/database")
+		return nil, errors.New("the DSN cannot be used: write user:password@tcp(host:3306)/database")
 	}
 	return sql.OpenDB(connector), nil
 }
 
-// parseMySQL reads the driver's own form, and a URL.
+// parseMySQL parses a DSN that is a URL or has the form of the Go driver.
 func parseMySQL(dsn string) (*mysql.Config, error) {
 	scheme, _, isURL := strings.Cut(dsn, "://")
 	if !isURL || scheme != "mysql" && scheme != "mariadb" {
@@ -84,6 +84,6 @@ func parseMySQL(dsn string) (*mysql.Config, error) {
 	if u.RawQuery == "" {
 		return config, nil
 	}
-	// The driver parses its parameters best.
+	// The driver itself parses the parameters.
 	return mysql.ParseDSN(config.FormatDSN() + "&" + u.RawQuery)
 }

@@ -13,21 +13,21 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// naiveEvery is how long the naive program waits between two rounds.
+// naiveEvery is the pause between two rounds of the naive program.
 const naiveEvery = 100 * time.Millisecond
 
-// naiveTable is the table of its counts.
+// naiveTable is the name of the table with the naive program's counts.
 const naiveTable = "naive_articles"
 
-// NaiveConfig is the configuration of the naive program. It comes in a file: an URL or a DSN may hold a password.
+// NaiveConfig is the configuration of the naive program. It is passed in a file, because a URL or a DSN may contain a password.
 type NaiveConfig struct {
 	Name, Redis, Lock string
 	Keys              []string
 	Driver, DSN       string
 }
 
-// RunNaive is the program that baton replaces, as it is pasted into many a sync job: SET NX EX, a heartbeat beside the work, read, write,
-// delete. It is here for a comparison, under the same faults.
+// RunNaive runs the program that baton replaces, which works like many sync jobs. It takes a lock by SET NX EX, renews the lock in a
+// heartbeat beside the work, reads counts, writes them, and deletes them. The demo compares it with baton under the same faults.
 func RunNaive(ctx context.Context, file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -44,7 +44,7 @@ func RunNaive(ctx context.Context, file string) error {
 	defer db.Close()
 	for ctx.Err() == nil {
 		if err := c.compete(ctx, db); err != nil {
-			fmt.Fprintf(os.Stderr, "%v: trying again\n", err) // as such programs do
+			fmt.Fprintf(os.Stderr, "%v: trying again\n", err) // such programs continue after an error
 		}
 		pause(ctx, naiveEvery)
 	}
@@ -65,7 +65,7 @@ func openNaive(driver, dsn string) (*sql.DB, error) {
 	return d.DB, nil
 }
 
-// compete leads once it has the lock, until it no longer has it.
+// compete tries to get the lock, and then leads until the lock is lost.
 func (c NaiveConfig) compete(ctx context.Context, db *sql.DB) error {
 	conn, err := redis.DialURLContext(ctx, c.Redis, redis.DialConnectTimeout(time.Second), redis.DialReadTimeout(redisTimeout))
 	if err != nil {
@@ -109,7 +109,7 @@ func (c NaiveConfig) heartbeat(ctx context.Context, seconds int) {
 	}
 }
 
-// flush reads, writes and deletes.
+// flush reads counts from Redis, writes them to the table, and deletes them in Redis.
 func (c NaiveConfig) flush(ctx context.Context, conn redis.Conn, db *sql.DB) error {
 	upsert := "INSERT INTO " + naiveTable + " (id, views) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET views = " +
 		naiveTable + ".views + excluded.views"
@@ -136,7 +136,7 @@ func (c NaiveConfig) flush(ctx context.Context, conn redis.Conn, db *sql.DB) err
 		if err := tx.Commit(); err != nil {
 			return err
 		}
-		if _, err := redis.DoContext(conn, ctx, "DEL", key); err != nil { // increments since HGETALL are gone
+		if _, err := redis.DoContext(conn, ctx, "DEL", key); err != nil { // this also deletes increments that were made since HGETALL
 			return err
 		}
 	}

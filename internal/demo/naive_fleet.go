@@ -20,8 +20,8 @@ import (
 
 const naiveCount = 2
 
-// naiveFleet runs the naive program beside the nodes, on the same traffic, and gives its leader the same faults as the leader of the
-// nodes.
+// naiveFleet runs processes of the naive program beside the nodes, with the same traffic. When the leader of the nodes gets a fault, the
+// leader of these processes gets the same fault.
 type naiveFleet struct {
 	server   *server
 	database *database
@@ -31,7 +31,7 @@ type naiveFleet struct {
 	events   *eventLog
 
 	mu        sync.Mutex
-	processes map[string]*os.Process // by name, while they run
+	processes map[string]*os.Process // running processes by name
 }
 
 func newNaiveFleet(ctx context.Context, o Options, dir string, s *server, d *database, log *eventLog) (*naiveFleet, error) {
@@ -47,7 +47,7 @@ func newNaiveFleet(ctx context.Context, o Options, dir string, s *server, d *dat
 
 func (s *server) naiveLock() string { return s.prefix + ":naive:lock" }
 func (s *server) naiveKey(article string) string {
-	n, _ := strconv.Atoi(article) // made of a number
+	n, _ := strconv.Atoi(article) // the text was made from a number
 	return s.prefix + ":naive:" + strconv.Itoa(n%shards)
 }
 
@@ -69,7 +69,7 @@ func (f *naiveFleet) run(ctx context.Context) {
 	}
 }
 
-// supervise starts a process again whenever it ends.
+// supervise restarts a process whenever it ends.
 func (f *naiveFleet) supervise(ctx context.Context, l *launcher, name string) {
 	config, err := json.Marshal(NaiveConfig{
 		Name: name, Redis: f.server.nodes.URL, Lock: f.server.naiveLock(), Keys: f.server.naiveKeys(),
@@ -91,7 +91,7 @@ func (f *naiveFleet) supervise(ctx context.Context, l *launcher, name string) {
 	}
 }
 
-// wait returns when the process has ended.
+// wait waits until the process has ended.
 func (f *naiveFleet) wait(ctx context.Context, name string, cmd *exec.Cmd) {
 	f.mu.Lock()
 	f.processes[name] = cmd.Process
@@ -99,7 +99,7 @@ func (f *naiveFleet) wait(ctx context.Context, name string, cmd *exec.Cmd) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // it starts again in any case
+		_ = cmd.Wait() // ignored, because the process restarts in any case
 	}()
 	select {
 	case <-ended:
@@ -118,7 +118,7 @@ func (f *naiveFleet) wait(ctx context.Context, name string, cmd *exec.Cmd) {
 	f.mu.Unlock()
 }
 
-// strike sends the naive leader the same signal as the leader of the nodes.
+// fault sends a signal to the leader of the naive program. The leader of the nodes has got the same signal.
 func (f *naiveFleet) fault(ctx context.Context, sig syscall.Signal) {
 	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
 	defer cancel()
@@ -134,12 +134,12 @@ func (f *naiveFleet) fault(ctx context.Context, sig syscall.Signal) {
 	name, _, _ := strings.Cut(holder, ":")
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if p := f.processes[name]; p != nil && p.Signal(sig) == nil { // it may have ended already
-		f.events.note("%s, which has the lock of SET NX EX, has the same: %v", name, sig)
+	if p := f.processes[name]; p != nil && p.Signal(sig) == nil { // the process may have ended already
+		f.events.note("%s, which holds the lock of SET NX EX, gets the same signal: %v", name, sig)
 	}
 }
 
-// thaw continues all frozen processes.
+// thaw lets all frozen processes continue.
 func (f *naiveFleet) thaw() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -148,7 +148,7 @@ func (f *naiveFleet) thaw() {
 	}
 }
 
-// waiting are its counts that are still in Redis.
+// waiting returns the counts of the naive program that are still in Redis.
 func (f *naiveFleet) waiting(ctx context.Context) (map[string]int64, error) {
 	c, err := f.server.dial(ctx)
 	if err != nil {
@@ -161,12 +161,12 @@ func (f *naiveFleet) waiting(ctx context.Context) (map[string]int64, error) {
 		if err != nil {
 			return nil, err
 		}
-		maps.Copy(all, counts) // an article is in one of them
+		maps.Copy(all, counts) // each article is in only one of the keys
 	}
 	return all, nil
 }
 
-// drained waits, within the time of ctx, until Redis holds no counts of it.
+// drained waits until Redis contains no counts of the naive program, or until ctx ends.
 func (f *naiveFleet) drained(ctx context.Context) error {
 	for {
 		n, err := f.waiting(ctx)
@@ -174,7 +174,7 @@ func (f *naiveFleet) drained(ctx context.Context) error {
 			return err
 		}
 		if !pause(ctx, 50*time.Millisecond) {
-			return errors.New("its last counts still waited in Redis")
+			return errors.New("the naive program did not flush its last counts from Redis in time")
 		}
 	}
 }

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// restartAfter is the least time that a dead node stays dead, as with systemd's RestartSec=.
+	// restartAfter is the minimum time before a dead node restarts, like systemd's RestartSec=.
 	restartAfter = time.Second
-	// stopTimeout is how long a node may take to end after SIGTERM.
+	// stopTimeout is the time that a node has to end after SIGTERM.
 	stopTimeout = 10 * time.Second
 )
 
-// nodeState is the state of a node's process, as seen from outside.
+// nodeState is the state of a node's process, as the demo sees it from outside.
 type nodeState string
 
 const (
@@ -32,7 +32,7 @@ const (
 	nodeFrozen  nodeState = "frozen"
 )
 
-// node is one baton run, started again whenever it ends.
+// node is one process of the command `baton run`. It is restarted whenever it ends.
 type node struct {
 	id      string
 	config  config.Config
@@ -42,19 +42,20 @@ type node struct {
 	events  nodeEvents
 
 	mu    sync.Mutex
-	cmd   *exec.Cmd // nil while it is down
+	cmd   *exec.Cmd // nil while the node is down
 	state nodeState
-	exits int // that no signal caused
-	began int // how often it was started
+	exits int // number of ends that no signal caused
+	began int // number of starts
 }
 
 // nodeEvents receives the events of nodes.
 type nodeEvents interface {
-	// down: a node has stopped working at that time, killed or frozen by that signal; 0: it ended without a signal.
+	// down reports that a node stopped working at the time in the argument at, because it ended or was frozen. The argument how is the
+	// signal that killed or froze it. It is 0 if the node ended without a signal.
 	down(id string, at time.Time, how syscall.Signal)
-	// up: a frozen node goes on.
+	// up reports that a frozen node continues.
 	up(id string)
-	// succeeded: another node leads since that one went down, or it did not lead.
+	// succeeded reports whether another node has led since that node went down. It returns true if that node did not lead.
 	succeeded(id string) bool
 	note(format string, args ...any)
 }
@@ -75,15 +76,15 @@ func (n *node) writeConfig() error {
 	return os.WriteFile(n.configFile(), config.Encode(n.config), 0o600)
 }
 
-// freeAddress is the wanted address if a node can listen there, otherwise another one.
+// freeAddress returns the address in the argument wanted if a node can listen there. Otherwise it returns another address.
 func freeAddress(wanted string) (string, error) {
 	if wanted != "" {
 		if ln, err := net.Listen("tcp", wanted); err == nil {
 			return wanted, ln.Close()
 		}
 	}
-	// It is below Linux' ports for clients (32768 and up): the node listens only in a moment, and again after each of its ends, and no
-	// other program should take the port meanwhile.
+	// The port is below the ports that Linux gives to clients (32768 and up). Otherwise another program could get the port before the node
+	// listens on it, or while the node restarts.
 	const low, high, tries = 15000, 32000, 100
 	var err error
 	for range tries {
@@ -95,7 +96,7 @@ func freeAddress(wanted string) (string, error) {
 	return "", fmt.Errorf("find a port for a status page: %w", err)
 }
 
-// supervise keeps the node running until ctx ends, then stops it in order.
+// supervise keeps the node running until ctx ends. Then it shuts the node down normally.
 func (n *node) supervise(ctx context.Context, l *launcher) {
 	for ctx.Err() == nil {
 		cmd, err := n.start(l)
@@ -108,8 +109,8 @@ func (n *node) supervise(ctx context.Context, l *launcher) {
 	}
 }
 
-// stayDown returns when the node may start again: a dead leader waits for another one to lead, so that the change of leaders can be seen.
-// If no other node takes over, it starts nevertheless.
+// stayDown waits until the node may restart. A leader that died waits until another node leads, so that the user can see the change of
+// leaders. If no other node takes over, the leader restarts nevertheless.
 func (n *node) stayDown(ctx context.Context) {
 	for began := time.Now(); pause(ctx, restartAfter); {
 		if n.events.succeeded(n.id) || time.Since(began) > 3*ttl {
@@ -134,7 +135,7 @@ func (n *node) start(l *launcher) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// wait returns when the process has ended.
+// wait waits until the process has ended.
 func (n *node) wait(ctx context.Context, cmd *exec.Cmd) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
@@ -160,7 +161,7 @@ func (n *node) wait(ctx context.Context, cmd *exec.Cmd) {
 	n.cmd, n.state = nil, nodeDown
 }
 
-// ended notes the end of a process that the demo did not stop.
+// ended records the end of a process that the demo did not stop.
 func (n *node) ended(err error, at time.Time) {
 	how := "it has stopped"
 	var exit *exec.ExitError
@@ -180,7 +181,7 @@ func (n *node) ended(err error, at time.Time) {
 	n.events.note("%s (pid %d) is gone: %s", n.id, pid, how)
 }
 
-// signal sends a signal and returns the PID of the process that got it; 0 without a process.
+// signal sends a signal and returns the PID of the process that got the signal, or 0 if there is no process.
 func (n *node) signal(sig syscall.Signal) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -190,7 +191,7 @@ func (n *node) signal(sig syscall.Signal) int {
 	return n.cmd.Process.Pid
 }
 
-// poll notices a node that was frozen, or woken up.
+// poll notices when a node was frozen, and when a frozen node continues.
 func (n *node) poll() {
 	n.mu.Lock()
 	if n.cmd == nil {
@@ -215,7 +216,7 @@ func (n *node) poll() {
 	}
 }
 
-// view is the part of a node for the screen.
+// view returns the facts about a node that the screen shows.
 func (n *node) view() (pid int, state nodeState, url string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -225,14 +226,14 @@ func (n *node) view() (pid int, state nodeState, url string) {
 	return pid, n.state, n.url()
 }
 
-// incarnation is how often the node was started.
+// incarnation returns how many times the node was started.
 func (n *node) incarnation() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.began
 }
 
-// working says whether the process runs and is not frozen.
+// working reports whether the process runs and is not frozen.
 func (n *node) working() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The picture: the terms of each node, the amounts written and flushed, and the amounts lost or written twice. Lengths are in the units
-// of its viewBox.
+// These constants are the positions and sizes in the picture, in the units of its viewBox. The picture shows the terms of each node, the
+// numbers of increments that were written and flushed, and the numbers that were lost or written twice.
 const (
 	pictureWidth = 960
 	plotLeft     = 92
@@ -29,7 +29,7 @@ const (
 	writtenColor = "#3b6fb6"
 )
 
-// picture draws an SVG of a run and of the results of its audit.
+// picture returns an SVG that shows a run of the demo and the results of its audit.
 func (f *recording) picture(r Report) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,7 +64,7 @@ func (d *drawing) text(x, y float64, color, attributes, format string, args ...a
 	d.put(`<text x="%.1f" y="%.1f" fill="%s" %s>%s</text>`, x, y, color, attributes, fmt.Sprintf(format, args...))
 }
 
-// summary tells the run in one line.
+// summary describes the run in one line.
 func (d *drawing) summary() string {
 	f := d.report.Failover
 	text := fmt.Sprintf("%.0f s of traffic, %d leaders killed, %d frozen",
@@ -75,13 +75,13 @@ func (d *drawing) summary() string {
 	return text
 }
 
-// x is the position of a time.
+// x returns the horizontal position of a time in the picture.
 func (d *drawing) x(at time.Time) float64 {
 	part := at.Sub(d.recording.began).Seconds() / d.recording.span().Seconds()
 	return plotLeft + (plotRight-plotLeft)*min(max(part, 0), 1)
 }
 
-// lanes shows when each node led, and how that ended.
+// lanes draws, for each node, the periods in which the node led, and how each of these terms ended.
 func (d *drawing) lanes() {
 	for i := range nodeCount {
 		id := nodeID(i)
@@ -111,7 +111,7 @@ func (d *drawing) lanes() {
 	d.text(plotRight+20, laneTop+14+2*laneHeight, writtenColor, `font-weight="600"`, "■ frozen")
 }
 
-// bar is a time for which a node had the lock.
+// bar draws a bar for a period in which a node led.
 func (d *drawing) bar(from, until, y float64, color string) {
 	d.put(`<rect x="%.1f" y="%.1f" width="%.1f" height="14" rx="3" fill="%s"/>`, from, y+2, until-from, color)
 }
@@ -124,7 +124,7 @@ func (d *drawing) fault(x, y float64, how syscall.Signal) {
 	d.put(`<path d="M%.1f %.1fl10 10m0 -10l-10 10" stroke="%s" stroke-width="3" fill="none"/>`, x-5, y-5, badColor)
 }
 
-// flow shows increments written and flushed.
+// flow draws how many increments were written and how many were flushed over time.
 func (d *drawing) flow() {
 	most := max(d.report.Written.Counters, 1)
 	d.curve(flowTop, flowHeight, most, writtenColor, "4", func(r reading) int64 { return r.written.Counters })
@@ -137,7 +137,7 @@ func (d *drawing) flow() {
 		group(d.report.Lost), group(d.report.Duplicated))
 }
 
-// damage shows the losses and duplicates so far: of baton, and of the naive program.
+// damage draws how many increments baton and the naive program have lost or written twice over time.
 func (d *drawing) damage() {
 	d.text(20, damageTop+12, mutedColor, "", "lost, twice")
 	most := int64(1)
@@ -158,7 +158,7 @@ func (d *drawing) damage() {
 	d.text(plotRight+20, damageTop+damageHeight+4, goodColor, `font-weight="600"`, "baton")
 }
 
-// curve draws a value of every frame.
+// curve draws one value of all recorded frames as a line over time.
 func (d *drawing) curve(top, height, most int64, color, width string, value func(reading) int64) {
 	var points strings.Builder
 	for _, r := range d.frames {
@@ -168,7 +168,7 @@ func (d *drawing) curve(top, height, most int64, color, width string, value func
 	d.put(`<polyline points="%s" fill="none" stroke="%s" stroke-width="%s"/>`, strings.TrimSpace(points.String()), color, width)
 }
 
-// axis has the seconds of the run.
+// axis draws the time axis, with the seconds of the run.
 func (d *drawing) axis() {
 	for _, at := range []int{flowTop + flowHeight, axisAt} {
 		d.put(`<line x1="%d" x2="%d" y1="%d" y2="%d" stroke="#cbd2d9"/>`, plotLeft, plotRight, at, at)
@@ -181,7 +181,7 @@ func (d *drawing) axis() {
 		"Drawn by “baton demo --picture” from a real run: three processes, and an auditor that compares every value at the end.")
 }
 
-// tickStep has between three and eight ticks on the axis.
+// tickStep returns the time between two ticks, so that the axis has between three and eight ticks.
 func tickStep(span time.Duration) time.Duration {
 	for _, unit := range []time.Duration{time.Second, 10 * time.Second, 100 * time.Second, 1000 * time.Second} {
 		for _, n := range []time.Duration{1, 2, 5} {

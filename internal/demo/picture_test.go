@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// What the audit found is in the picture, and what the recording saw: who led, how it ended, the naive program.
+// The picture must show the findings of the audit and the facts of the recording: which node led, how its term ended, and the naive
+// program.
 func TestPictureShowsWhatTheRunWas(t *testing.T) {
 	began := time.Unix(1_800_000_000, 0)
 	at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
@@ -21,7 +22,7 @@ func TestPictureShowsWhatTheRunWas(t *testing.T) {
 	f.leads("node-1", at(-2))
 	f.begin(at(0))
 	f.fault("node-1", at(3), syscall.SIGKILL)
-	f.fault("node-2", at(4), 0) // it ended by itself
+	f.fault("node-2", at(4), 0) // the node ended by itself
 	f.leads("node-2", at(5))
 	f.leads("node-2", at(6))
 	f.fault("node-2", at(7), syscall.SIGSTOP)
@@ -84,7 +85,7 @@ func TestRunDrawsItsPicture(t *testing.T) {
 	}
 }
 
-// A demo may run for days: its recording keeps as many frames as the picture can show, evenly over the time.
+// A demo may run for days. Its recording must keep only as many frames as the picture can show, evenly distributed over the time.
 func TestFilmKeepsFewFrames(t *testing.T) {
 	began := time.Unix(1_800_000_000, 0)
 	f := &recording{}
@@ -109,7 +110,7 @@ func TestFilmKeepsFewFrames(t *testing.T) {
 	}
 }
 
-// A picture that cannot be written is refused before the minutes that it would show.
+// If the picture cannot be written, the demo must refuse to start, instead of failing after some minutes.
 func TestPictureThatCannotBeWrittenIsRefusedFirst(t *testing.T) {
 	temp := t.TempDir()
 	_, err := Run(t.Context(), Options{TempDir: temp, Picture: filepath.Join(temp, "missing", "demo.svg")})

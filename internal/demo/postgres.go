@@ -12,12 +12,12 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// openPostgres makes a schema for the run.
+// openPostgres creates a schema for the run.
 func openPostgres(ctx context.Context, dsn, name string) (*database, error) {
 	config, err := pgx.ParseConfig(dsn)
 	u, urlErr := url.Parse(dsn)
 	if err != nil || urlErr != nil {
-		return nil, errors.New("the DSN cannot be read: want postgres://user:password@host:5432/database")
+		return nil, errors.New("the DSN cannot be read: write postgres://user:password@host:5432/database")
 	}
 	admin := stdlib.OpenDB(*config)
 	defer admin.Close()
@@ -49,7 +49,7 @@ func openPostgres(ctx context.Context, dsn, name string) (*database, error) {
 	return d, nil
 }
 
-// dropper removes a place that the run has made for itself.
+// dropper returns a function that removes the schema or database that the run has created.
 func dropper(db *sql.DB, text string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if _, err := db.ExecContext(ctx, text); err != nil {

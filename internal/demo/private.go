@@ -12,11 +12,10 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// privateStart bounds the start of a Redis of our own.
+// privateStart limits the time for the start of the demo's own Redis.
 const privateStart = 10 * time.Second
 
-// startPrivate starts an installed Redis or Valkey for this run, without persistence. It ends with
-// this process.
+// startPrivate starts an installed Redis or Valkey for this run, without persistence. The server ends when this process ends.
 func startPrivate(ctx context.Context, dir string) (addr string, stop func(), err error) {
 	program, err := privateProgram()
 	if err != nil {
@@ -38,7 +37,7 @@ func startPrivate(ctx context.Context, dir string) (addr string, stop func(), er
 		return "", nil, fmt.Errorf("start %s: %w", program, err)
 	}
 	stop = func() {
-		_ = cmd.Process.Kill() // it holds nothing to keep
+		_ = cmd.Process.Kill() // SIGKILL is fine, because the server has no data to keep
 		_ = cmd.Wait()
 		l.close()
 	}

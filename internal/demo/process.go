@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// launcher starts children on one thread that lives until it is closed: the kernel ties a child to the thread that started it, and Go may
-// end any thread.
+// launcher starts child processes on one thread that exists until the launcher is closed. This is needed because the kernel kills a child
+// when the thread that started the child ends, and Go may end any other thread.
 type launcher struct {
 	work chan func()
 	done chan struct{}
@@ -21,7 +21,7 @@ func newLauncher() *launcher {
 	l := &launcher{work: make(chan func()), done: make(chan struct{})}
 	go func() {
 		defer close(l.done)
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked, because the thread must end with the goroutine
 		for f := range l.work {
 			f()
 		}
@@ -29,7 +29,7 @@ func newLauncher() *launcher {
 	return l
 }
 
-// close ends the thread, and with it the remaining children.
+// close ends the thread, and therefore also the remaining children.
 func (l *launcher) close() {
 	close(l.work)
 	<-l.done
@@ -44,7 +44,7 @@ func (l *launcher) start(argv, environ []string, logFile string) (*exec.Cmd, err
 	defer out.Close()
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = environ, out, out
-	// In a group of its own: Ctrl-C is for the demo, which stops the nodes last.
+	// The child is in a new process group, because Ctrl-C must reach only the demo, which stops the nodes last.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	bind(cmd.SysProcAttr)
 	started := make(chan error)
@@ -61,12 +61,12 @@ func stopped(pid int) bool {
 	if err != nil {
 		return false
 	}
-	// The state follows the name, which stands in parentheses and may itself contain some.
+	// The state follows the name, which is in parentheses and may itself contain parentheses.
 	_, rest, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
 	return strings.HasPrefix(rest, "T")
 }
 
-// nodeEnviron is environ without variables that configure a baton or belong to a service of this process.
+// nodeEnviron returns environ without the variables that configure baton, and without the variables that systemd sets for a service.
 func nodeEnviron(environ []string) []string {
 	var kept []string
 	for _, v := range environ {
@@ -82,7 +82,7 @@ func nodeEnviron(environ []string) []string {
 	return kept
 }
 
-// tail is the end of a log.
+// tail returns the end of a log.
 func tail(file string) string {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -95,7 +95,7 @@ func tail(file string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// lastLine is the last line of a program's output.
+// lastLine returns the last line of a program's output.
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]

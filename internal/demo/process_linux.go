@@ -2,5 +2,5 @@ package demo
 
 import "syscall"
 
-// bind makes the kernel kill the child when the thread that starts it ends; the end of the process ends the thread in any case.
+// bind makes the kernel kill the child when the thread that starts the child ends. The thread also ends when the process ends.
 func bind(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }

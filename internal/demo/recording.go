@@ -9,22 +9,23 @@ import (
 	"time"
 )
 
-// recording records a run for its picture. A nil recording records nothing.
+// recording records a run of the demo, so that a picture of the run can be drawn. A nil recording records nothing.
 type recording struct {
 	mu      sync.Mutex
-	began   time.Time // of the traffic
+	began   time.Time // start of the traffic
 	ended   time.Time
 	leaders []leaderSpan
 	faults  []leaderFault
 	frames  []reading
-	every   int // one of that many readings becomes a frame
+	every   int // one of so many readings becomes a frame
 	passed  int // readings since the last frame
 }
 
-// mostFrames bounds the frames of a recording: it is more than the picture has pixels across, and a demo may run for days.
+// mostFrames limits the number of frames in a recording, because a demo may run for days. The limit is higher than the width of the picture
+// in pixels.
 const mostFrames = 1000
 
-// openPicture refuses a file that cannot be written, before the run that it would show.
+// openPicture checks before the run that the file of the picture can be written. It returns an error if not.
 func openPicture(name string) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
@@ -33,20 +34,20 @@ func openPicture(name string) error {
 	return file.Close()
 }
 
-// leaderSpan is a time with the same leader; node is "" while none leads.
+// leaderSpan is a period in which the same node leads. The field node is "" if no node leads in that period.
 type leaderSpan struct {
 	node string
 	from time.Time
 }
 
-// leaderFault is a leader's death or freeze.
+// leaderFault records that a leader was killed or frozen.
 type leaderFault struct {
 	node string
 	at   time.Time
 	how  syscall.Signal
 }
 
-// begin begins the time that the picture shows, and end ends it.
+// begin sets the start of the time that the picture shows, and end sets its end.
 func (f *recording) begin(at time.Time) {
 	if f != nil {
 		f.mu.Lock()
@@ -63,7 +64,7 @@ func (f *recording) end(at time.Time) {
 	}
 }
 
-// leads records the leader at a time.
+// leads records which node leads from the given time on.
 func (f *recording) leads(node string, at time.Time) {
 	if f == nil {
 		return
@@ -84,7 +85,7 @@ func (f *recording) fault(node string, at time.Time, how syscall.Signal) {
 	f.faults = append(f.faults, leaderFault{node, at, how})
 }
 
-// struck is the time of a node's fault between two times.
+// struck returns the time of a fault of this node, if one happened between the times from and to.
 func (f *recording) struck(node string, from, to time.Time) (time.Time, bool) {
 	for _, s := range f.faults {
 		if s.node == node && !s.at.Before(from) && s.at.Before(to) {
@@ -115,10 +116,10 @@ func (f *recording) frame(r reading) {
 	f.frames, f.every = half, 2*max(f.every, 1)
 }
 
-// span is how long the traffic lasted.
+// span returns how long the traffic lasted.
 func (f *recording) span() time.Duration { return f.ended.Sub(f.began) }
 
-// shown are the frames of the time that the picture shows.
+// shown returns the frames that lie within the time that the picture shows.
 func (f *recording) shown() []reading {
 	return slices.DeleteFunc(slices.Clone(f.frames), func(r reading) bool { return r.at.Before(f.began) || r.at.After(f.ended) })
 }

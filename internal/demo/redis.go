@@ -17,26 +17,26 @@ import (
 
 const (
 	redisTimeout = 3 * time.Second
-	// clockStep is how often the embedded server's clock is moved on.
+	// clockStep is the time between two steps of the embedded server's clock.
 	clockStep = 10 * time.Millisecond
-	// longestStep is well below the margin between the end of a term and the end of its lease.
+	// longestStep limits a step of that clock. It is much less than the margin between the end of a term and the end of its lease.
 	longestStep = 50 * time.Millisecond
-	// lockIndex is the key on which the nodes note their lock, beside the locks of other elections.
+	// lockIndex is a key that contains the locks of the nodes and the locks of other elections.
 	lockIndex = "baton:locks"
 )
 
-// server is the Redis of one run. All keys of the run contain the prefix.
+// server is the Redis that one run of the demo uses. All keys of the run contain the prefix.
 type server struct {
-	config config.Redis // of the application and the auditor
-	nodes  config.Redis // of the nodes: by the relay, where there is one
-	relay  *relay       // nil: the demo cannot cut the nodes off
-	what   string       // for people; never a password
+	config config.Redis // configuration of the application and the auditor
+	nodes  config.Redis // configuration of the nodes; the URL is the relay's if there is a relay
+	relay  *relay       // if nil, the demo cannot separate the nodes from Redis
+	what   string       // description for people; never contains a password
 	prefix string
 	stop   func()
 }
 
-// openServer starts a server for the run, or examines the one that the options name, and
-// claims the prefix there.
+// openServer starts a server for the run, or checks the server that the options name. It makes sure that no other demo uses the prefix on
+// that server.
 func openServer(ctx context.Context, o Options, sc scene, dir, prefix string) (*server, error) {
 	s := &server{prefix: prefix, stop: func() {}}
 	switch {
@@ -71,12 +71,13 @@ func openServer(ctx context.Context, o Options, sc scene, dir, prefix string) (*
 	return s, nil
 }
 
-// relayNodes puts a relay between the nodes and the server. With TLS there is no relay: a certificate is for the server's own name.
+// relayNodes puts a relay between the nodes and the server. With TLS there is no relay, because a certificate is valid only for the
+// server's own name.
 func (s *server) relayNodes() error {
 	s.nodes = s.config
 	u, err := url.Parse(s.config.URL)
 	if err != nil {
-		return errors.New("the URL of Redis cannot be read") // the error may hold a password
+		return errors.New("the URL of Redis cannot be read") // the parser's error may contain a password
 	}
 	if u.Scheme != "redis" {
 		return nil
@@ -98,7 +99,7 @@ func (s *server) relayNodes() error {
 	return nil
 }
 
-// runClock advances the embedded server's clock with ours: its keys do not expire without that.
+// runClock advances the clock of the embedded server together with the real clock. Otherwise the server's keys would not expire.
 func runClock(m *miniredis.Miniredis) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -113,8 +114,8 @@ func runClock(m *miniredis.Miniredis) (stop func()) {
 			case <-tick.C:
 			}
 			now := time.Now()
-			// A key also pays for the part of the step before it was set: a long step on a busy machine would end a lease early, and two
-			// nodes would lead.
+			// A step of the clock also shortens the life of a key that was set during the step. On a busy machine steps are late. Without
+			// the maximum, such a step would be long and end a lease early, and two nodes would lead.
 			m.FastForward(min(now.Sub(last), longestStep))
 			last = now
 		}
@@ -128,7 +129,7 @@ func runClock(m *miniredis.Miniredis) (stop func()) {
 
 func (s *server) lockKey() string { return s.prefix + ":lock" }
 
-// dial opens a connection for the caller alone.
+// dial opens a new connection that only the caller uses.
 func (s *server) dial(ctx context.Context) (redis.Conn, error) {
 	c, err := redis.DialURLContext(ctx, s.config.URL,
 		redis.DialConnectTimeout(redisTimeout), redis.DialReadTimeout(redisTimeout), redis.DialWriteTimeout(redisTimeout),
@@ -150,7 +151,7 @@ func (s *server) claim(ctx context.Context) error {
 	defer cancel()
 	_, err = redis.String(redis.DoContext(c, whole, "SET", s.prefix, "a run of baton demo", "NX"))
 	if errors.Is(err, redis.ErrNil) {
-		return fmt.Errorf("redis %s has a key %q already: start the demo again, with another --seed", s.config.Address(), s.prefix)
+		return fmt.Errorf("redis %s already has a key %q: start the demo again with another --seed", s.config.Address(), s.prefix)
 	}
 	if err != nil {
 		return fmt.Errorf("write to Redis %s: %w", s.config.Address(), err)
@@ -158,11 +159,11 @@ func (s *server) claim(ctx context.Context) error {
 	return nil
 }
 
-// cleanUp removes every key of the run, in small steps: the Redis may hold much other data.
+// cleanUp removes every key of the run, in small steps, because the Redis may contain much other data.
 func (s *server) cleanUp(ctx context.Context) error {
 	c, err := s.dial(ctx)
 	if err != nil {
-		return fmt.Errorf("the keys *%s* stay: %w", s.prefix, err)
+		return fmt.Errorf("the keys *%s* were not removed: %w", s.prefix, err)
 	}
 	defer c.Close()
 	for cursor := "0"; ; {
@@ -182,7 +183,7 @@ func (s *server) cleanUp(ctx context.Context) error {
 		}
 	}
 	if _, err := redis.DoContext(c, ctx, "ZREM", lockIndex, s.lockKey()); err != nil {
-		return fmt.Errorf("take %s off the list of locks of Redis %s: %w", s.lockKey(), s.config.Address(), err)
+		return fmt.Errorf("remove %s from the list of locks of Redis %s: %w", s.lockKey(), s.config.Address(), err)
 	}
 	return nil
 }

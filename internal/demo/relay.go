@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// relay is a proxy between the nodes and Redis, which can cut them off while the application's connections stay.
+// relay is a proxy between the nodes and Redis. It can cut the nodes off from Redis, while the generator stays connected to Redis.
 type relay struct {
 	listener net.Listener
 	target   string
@@ -22,7 +22,7 @@ type relay struct {
 func newRelay(target string) (*relay, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("stand between the nodes and Redis: %w", err)
+		return nil, fmt.Errorf("start the relay between the nodes and Redis: %w", err)
 	}
 	r := &relay{listener: ln, target: target, open: map[net.Conn]struct{}{}}
 	r.wg.Go(r.accept)
@@ -38,7 +38,8 @@ func (r *relay) close() {
 	r.wg.Wait()
 }
 
-// setCut ends all connections and refuses new ones, or lets them through again.
+// setCut cuts the relay if the argument cut is true: it ends all connections and refuses new ones. Otherwise the relay accepts connections
+// again.
 func (r *relay) setCut(cut bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,7 +51,7 @@ func (r *relay) setCut(cut bool) {
 	}
 }
 
-// isCut reports whether the relay is cut.
+// isCut reports whether the relay is cut, which means that it refuses connections.
 func (r *relay) isCut() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,7 +85,7 @@ func (r *relay) pass(c net.Conn) {
 	defer r.remove(up)
 	var both sync.WaitGroup
 	one := func(to, from net.Conn) {
-		_, _ = io.Copy(to, from) // either end may close at any time
+		_, _ = io.Copy(to, from) // ignored, because either side may close at any time
 		_ = to.SetReadDeadline(time.Now())
 		_ = from.SetReadDeadline(time.Now())
 	}

@@ -11,42 +11,41 @@ import (
 // Report is the result of a run.
 type Report struct {
 	Seed     uint64  `json:"seed"`
-	Duration float64 `json:"duration_seconds"` // of the traffic
+	Duration float64 `json:"duration_seconds"` // of the traffic, in seconds
 	Written  amount  `json:"written"`          // acknowledged by Redis
-	// Flushed is the sum in the table of counters, and the changes of hashes whose row is right.
+	// Flushed contains the sum in the table of counters, and the number of changes of hashes whose row is correct.
 	Flushed amount `json:"flushed"`
-	// Lost is increments that are missing, and rows that are missing, stale, or
-	// there although they were deleted.
+	// Lost is the number of missing increments, and of rows that are missing, stale or not deleted.
 	Lost int64 `json:"lost"`
-	// Duplicated is increments too many, and rows that were not written.
+	// Duplicated is the number of surplus increments, and of rows that were not written.
 	Duplicated int64     `json:"duplicated"`
 	Terms      int       `json:"terms"`
 	Failover   failovers `json:"failover_seconds"`
-	Faults     faults    `json:"faults"` // done to leaders by --chaos
-	// Naive is the result for the same increments with the program that baton replaces, under the same faults.
+	Faults     faults    `json:"faults"` // faults of leaders because of --chaos
+	// Naive is the result of the naive program for the same increments under the same faults.
 	Naive *NaiveReport `json:"naive,omitempty"`
-	// NodeExits is how often a node ended without a signal.
+	// NodeExits is the number of nodes that ended without a signal.
 	NodeExits int `json:"node_exits"`
-	// Findings are the first losses and duplicates, in words.
+	// Findings describes the first losses and duplicates in words.
 	Findings []string `json:"findings,omitempty"`
-	// Kept is the directory with logs and configuration, if it stays.
+	// Kept is the directory with logs and configuration, if it was not removed.
 	Kept string `json:"kept,omitempty"`
 }
 
-// NaiveReport counts increments that are missing, and increments too many.
+// NaiveReport contains the results of the naive program: the numbers of its missing and of its surplus increments.
 type NaiveReport struct {
 	Lost       int64 `json:"lost"`
 	Duplicated int64 `json:"duplicated"`
 }
 
-// failovers are times from a leader's end to the next term.
+// failovers contains, in seconds, how long it took from the end of a leader until the next term began.
 type failovers struct {
 	Count int      `json:"count"`
-	P50   *float64 `json:"p50"` // null when there was none
+	P50   *float64 `json:"p50"` // null if there was no failover
 	Max   *float64 `json:"max"`
 }
 
-// Clean reports whether everything is in the database exactly once.
+// Clean reports whether the database contains every write exactly once.
 func (r Report) Clean() bool { return r.Lost == 0 && r.Duplicated == 0 }
 
 func summarize(times []time.Duration) failovers {
@@ -59,7 +58,7 @@ func summarize(times []time.Duration) failovers {
 	return f
 }
 
-// rounded is a time in seconds, to the millisecond.
+// rounded returns a duration in seconds, rounded to milliseconds.
 func rounded(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
 
 // Print writes the report for people.
@@ -103,7 +102,7 @@ func (r Report) Print(w io.Writer) error {
 	return err
 }
 
-// group writes 1234567 as 1,234,567.
+// group formats a number with commas between the thousands, such as 1,234,567.
 func group(n int64) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

@@ -10,28 +10,28 @@ import (
 	"baton/internal/flush/source/spec"
 )
 
-// scene is an application, as it writes to Redis, and the jobs that flush its writes to the tables.
+// scene describes an application that writes to Redis, and the jobs that flush the application's writes to the tables.
 type scene struct {
 	name string
-	// labels are the application's names for its two kinds of data.
+	// views and users are the application's names for its two kinds of data.
 	views, users string
-	// streams: its jobs follow the replication stream, which the embedded Redis lacks.
+	// streams means that the jobs follow the replication stream, which the embedded Redis lacks.
 	streams bool
-	// marks: the application keeps an index of the users that it has changed.
+	// marks means that the application maintains an index of the users that it has changed.
 	marks bool
 	jobs  func(s *server) []config.Job
-	// view and change pass the commands of one write to send.
+	// view and change call send with each command of one write.
 	view   func(s *server, article string, send func(words ...any))
 	change func(s *server, c change, send func(words ...any))
 }
 
-// The available scenes; the first is the default.
+// These are the available scenes. The first one is the default.
 const (
 	sceneSync    = "sync"
 	sceneCapture = "capture"
 )
 
-// Scenes are the names of all scenes.
+// Scenes returns the names of all scenes.
 func Scenes() []string { return []string{sceneSync, sceneCapture} }
 
 func sceneOf(name string) (scene, error) {
@@ -41,10 +41,11 @@ func sceneOf(name string) (scene, error) {
 	case sceneCapture:
 		return captureScene(), nil
 	}
-	return scene{}, fmt.Errorf("--scene %q: want %s", name, strings.Join(Scenes(), " or "))
+	return scene{}, fmt.Errorf("--scene %q: write %s", name, strings.Join(Scenes(), " or "))
 }
 
-// syncScene is an application that helps: it counts in hashes by shard, and marks the rows that it changes.
+// syncScene returns an application that was changed for baton. It counts in hashes that are split into shards, and marks the rows that it
+// changes.
 func syncScene() scene {
 	return scene{
 		name: sceneSync, views: "views:*", users: "user:*", marks: true,
@@ -56,7 +57,7 @@ func syncScene() scene {
 			}
 		},
 		view: func(s *server, article string, send func(words ...any)) {
-			n, _ := strconv.Atoi(article) // made of a number
+			n, _ := strconv.Atoi(article) // the text was made from a number
 			send("HINCRBY", s.viewsKey(strconv.Itoa(n%shards)), article, 1)
 		},
 		change: func(s *server, c change, send func(words ...any)) {
@@ -69,7 +70,8 @@ func syncScene() scene {
 	}
 }
 
-// captureScene is an application that ignores baton: keys with INCR, and hashes that it deletes, or lets expire.
+// captureScene returns an application that was not changed for baton. It counts with INCR in one key for each article. It writes hashes,
+// which it later deletes or lets expire.
 func captureScene() scene {
 	return scene{
 		name: sceneCapture, views: "views:<id>", users: "user:<id>", streams: true,
@@ -77,7 +79,8 @@ func captureScene() scene {
 			return []config.Job{
 				flushJob("page-views", "articles", config.From{Type: spec.Capture, Key: s.viewsKey("<id>"), Value: "string"},
 					map[string]config.Column{"id": {From: "id"}, "views": {From: "$value"}}),
-				// A tenth of the users is deleted at any time, so a pass after an outage may find more missing rows than that.
+				// At any time, about a tenth of the users is deleted. So after an outage, a pass may find that more than a tenth of the
+				// rows must be deleted.
 				flushJob("users", "users", config.From{Type: spec.Capture, Key: s.userKey("<id>"), MaxPct: 100}, nil),
 			}
 		},
@@ -91,13 +94,13 @@ func captureScene() scene {
 				send("DEL", key)
 			default:
 				send("HSET", key, "name", c.name, "note", c.note, "version", c.version)
-				send("PERSIST", key) // it may have been about to expire
+				send("PERSIST", key) // the key may have been about to expire
 			}
 		},
 	}
 }
 
-// flushJob flushes into a table by its key id.
+// flushJob returns a job that flushes into a table with the key column id.
 func flushJob(name, table string, from config.From, columns map[string]config.Column) config.Job {
 	return config.Job{
 		Name: name, Schedule: "@every " + flushEvery.String(),
@@ -105,6 +108,6 @@ func flushJob(name, table string, from config.From, columns map[string]config.Co
 	}
 }
 
-// errNoServer: the capture scene needs a real Redis, and none is installed.
-var errNoServer = errors.New("the scene capture follows Redis' replication stream, which the embedded Redis has not, and no redis-server " +
-	"or valkey-server is installed: install one, or name a running one with --redis")
+// errNoServer means that the capture scene needs a real Redis, and none is installed.
+var errNoServer = errors.New("the scene capture follows Redis' replication stream, which the embedded Redis does not have, and no " +
+	"redis-server or valkey-server is installed: install one, or name a running one with --redis")

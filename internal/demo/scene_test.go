@@ -16,7 +16,7 @@ import (
 func TestNothingIsLostOfAnApplicationThatKnowsNothingOfBaton(t *testing.T) {
 	t.Parallel()
 	o, log := options(t)
-	o.Scene, o.Chaos, o.Seed = sceneCapture, ttl+500*time.Millisecond, 3 // this seed kills the first leader and freezes the next
+	o.Scene, o.Chaos, o.Seed = sceneCapture, ttl+500*time.Millisecond, 3 // with this seed the first leader is killed, the next frozen
 	mustBeClean(t, o, log, killed, frozen)
 }
 
@@ -28,7 +28,7 @@ func TestCaptureSceneNeedsARealRedis(t *testing.T) {
 	}
 }
 
-// Each key does what its line says, to nodes that go on afterwards, and q ends the traffic.
+// Each key must have the effect that the line of keys promises, the nodes must continue afterwards, and q must end the traffic.
 func TestKeysDisturbTheNodes(t *testing.T) {
 	t.Parallel()
 	o, log := options(t)
@@ -55,8 +55,8 @@ func TestKeysDisturbTheNodes(t *testing.T) {
 			if time.Now().After(deadline) {
 				t.Fatalf("no %q after key %q\n%s", step.told, step.key, log)
 			}
-			refused := strings.Count(log.String(), "press the key again") - already // no node led just then
-			// On a machine so busy that the lease ends just then, the leader does not step down: it has lost the lock.
+			refused := strings.Count(log.String(), "press the key again") - already // at that moment no node led
+			// If the lease ends at that moment because the machine is busy, the leader cannot step down, because it has lost the lock.
 			if step.key != "" && (pressed == 0 || refused == pressed || time.Since(last) > 10*time.Second) {
 				pressed, last = pressed+1, time.Now()
 				if _, err := press.Write([]byte(step.key)); err != nil {
@@ -73,12 +73,12 @@ func TestKeysDisturbTheNodes(t *testing.T) {
 	}
 }
 
-// What happens to the leader of the nodes happens to the naive one, too, or the comparison would be unfair.
+// The naive leader must get the same faults as the leader of the nodes, because otherwise the comparison would be unfair.
 func TestNaiveLeaderHasTheSameFaults(t *testing.T) {
 	t.Parallel()
 	o, log := options(t)
 	o.NoNaive, o.Chaos, o.Seed = false, ttl+500*time.Millisecond, 3
-	report := mustBeClean(t, o, log, killed, frozen, "has the same: killed", "has the same: stopped (signal)")
+	report := mustBeClean(t, o, log, killed, frozen, "gets the same signal: killed", "gets the same signal: stopped (signal)")
 	if report.Naive == nil {
 		t.Error("it was not audited")
 	}

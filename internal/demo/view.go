@@ -15,7 +15,7 @@ const (
 	progressEvery = 5 * time.Second
 )
 
-// view shows the run while it goes on.
+// view shows the state of a run while the run is in progress.
 type view struct {
 	options  Options
 	scene    scene
@@ -29,7 +29,7 @@ type view struct {
 	phase    func() string
 }
 
-// run shows until ctx ends.
+// run shows the state of the run until ctx ends.
 func (v *view) run(ctx context.Context) {
 	every, show := progressEvery, v.progress
 	if v.options.Screen != nil {
@@ -48,7 +48,7 @@ func (v *view) run(ctx context.Context) {
 	}
 }
 
-// progress is one line for a log.
+// progress writes one line about the progress of the run to the log.
 func (v *view) progress() {
 	now, terms, _, trouble := v.watcher.state()
 	r := v.gauge.reading()
@@ -63,7 +63,7 @@ func (v *view) progress() {
 		group(r.flushed.Counters), group(r.flushed.Hashes), seconds(r.lag), group(r.damage.lost), group(r.damage.twice), v.besides(r))
 }
 
-// besides is the progress of the naive program.
+// besides returns a text with the losses and duplicates of the naive program, which follows a text about baton.
 func (v *view) besides(r reading) string {
 	if v.gauge.naive == nil {
 		return ""
@@ -86,7 +86,7 @@ const (
 	reset = "\x1b[0m"
 )
 
-// frame redraws the screen in place: lines are overwritten, so nothing flickers.
+// frame redraws the screen in place. It overwrites lines, so that the screen does not flicker.
 func (v *view) frame() {
 	width, height := v.options.Screen.Size()
 	lines := v.lines(width)
@@ -109,7 +109,7 @@ func (v *view) frame() {
 	_, _ = io.WriteString(v.options.Screen, b.String())
 }
 
-// lines is the whole screen without the event log, which come last.
+// lines returns all lines of the screen except the event log, which is shown below these lines.
 func (v *view) lines(width int) []line {
 	now, terms, failovers, trouble := v.watcher.state()
 	if trouble != nil {
@@ -148,7 +148,8 @@ func (v *view) lines(width int) []line {
 	return s.list
 }
 
-// strip shows the leaders: the number of a node for every half second, and a dot where no node led.
+// strip returns a text that shows the leaders over time. For each half second it contains the number of the node that led, or a dot if no
+// node led.
 func (v *view) strip(width int) string {
 	var b strings.Builder
 	for _, id := range v.watcher.led(width) {
@@ -161,14 +162,14 @@ func (v *view) strip(width int) string {
 	return b.String()
 }
 
-// sheet collects lines.
+// sheet collects the lines that the screen will show.
 type sheet struct{ list []line }
 
 func (s *sheet) put(style, format string, args ...any) {
 	s.list = append(s.list, line{fmt.Sprintf(format, args...), style})
 }
 
-// leader shows the holder of the lease, and whether it can use it.
+// leader shows which node holds the lease, and whether this node can work at present.
 func (s *sheet) leader(now moment, terms int, n *node) {
 	if now.node == "" {
 		s.put(red, "  No node leads; the last term was the %s", ordinal(terms))
@@ -186,7 +187,7 @@ func (s *sheet) leader(now moment, terms int, n *node) {
 		now.node, ordinal(start), verb, terms, bar(now.left, ttl), seconds(now.left))
 }
 
-// data shows the writes and their progress; beside it the naive program.
+// data shows how many writes there are and how many of them are flushed. Beside them it shows the results of the naive program.
 func (s *sheet) data(v *view, r reading) {
 	const row = "  %-12s %11s %11s %9s %7s %10s %8s"
 	s.put(bold, row, "", "WRITTEN", "FLUSHED", "WAITING", "LAG", "LOST", "TWICE")
@@ -225,7 +226,7 @@ func (s *sheet) nodes(nodes []*node, leader string) {
 	}
 }
 
-// hints tell how to disturb the leader, or to wake up a frozen node.
+// hints says how to disturb the leader, or how to let a frozen node continue.
 func (s *sheet) hints(v *view, leader string) {
 	if v.options.Keys != nil {
 		s.put(bold, "  %s", keysHelp())
@@ -237,7 +238,7 @@ func (s *sheet) hints(v *view, leader string) {
 	s.put(bold, "    %s status --watch   (or stepdown, explain, job list)", v.options.Program)
 }
 
-// kills are for a terminal whose keys cannot be read.
+// kills shows the commands that send signals to a node. It is for a terminal whose keys cannot be read.
 func (s *sheet) kills(v *view, leader string) {
 	target, frozen := "PID", ""
 	if n := v.fleet.find(leader); n != nil && n.working() {
@@ -257,7 +258,7 @@ func (s *sheet) kills(v *view, leader string) {
 	}
 }
 
-// ordinal writes 1st, 2nd, 3rd, 4th.
+// ordinal formats a number as 1st, 2nd, 3rd, 4th.
 func ordinal(n int) string {
 	suffix := "th"
 	if n%100 < 11 || n%100 > 13 {
@@ -273,7 +274,7 @@ func ordinal(n int) string {
 	return fmt.Sprint(n) + suffix
 }
 
-// bar draws a part of a whole.
+// bar returns a bar of text that shows how much the argument part is of the argument whole.
 func bar(part, whole time.Duration) string {
 	const width = 10
 	n := min(max(int(part*width/whole), 0), width)

@@ -12,7 +12,7 @@ import (
 	"baton/internal/config"
 )
 
-// screenOf is a screen with three nodes: one leads, one is a standby, one is down.
+// screenOf returns a screen with three nodes: one node leads, one is a standby, one is down.
 func screenOf(t *testing.T, width, height int) (*view, *strings.Builder) {
 	t.Helper()
 	var out strings.Builder

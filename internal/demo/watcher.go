@@ -15,43 +15,43 @@ import (
 )
 
 const (
-	// watchEvery is how often the lock is polled: failover times are exact to this.
+	// watchEvery is the time between two reads of the lock. It is the precision of the failover times.
 	watchEvery = 5 * time.Millisecond
-	// eventsEvery is how often the election's history is read.
+	// eventsEvery is the time between two reads of the election's history.
 	eventsEvery = 200 * time.Millisecond
 	// stripEvery is the time of one column in the strip of leaders.
 	stripEvery = 500 * time.Millisecond
 	stripKept  = 400
 )
 
-// moment is the election at one moment, by the keys that it publishes.
+// moment is the state of the election at one moment. It is read from the keys that the election publishes in Redis.
 type moment struct {
-	owner string // value of the lock: one for each term; "" while no node leads
-	node  string // which leads
+	owner string // value of the lock, which differs for each term; "" while no node leads
+	node  string // the node that leads
 	epoch int64
-	left  time.Duration // of the lease
+	left  time.Duration // remaining time of the lease
 }
 
-// watcher reads the election from outside: the leader, the number of terms, and the times without a leader.
+// watcher reads the election from outside the nodes: the leader, the number of terms, and the times without a leader.
 type watcher struct {
 	server    *server
 	events    *eventLog
-	recording *recording // nil: no picture is wanted
+	recording *recording // nil if no picture is wanted
 
 	mu        sync.Mutex
 	now       moment
 	lastOwner string
-	trouble   error // Redis does not answer us
+	trouble   error // error of Redis, if it does not answer the demo
 	terms     int
 	outage    *outage
 	failovers []time.Duration
-	strip     []string // the leader, every stripEvery, the newest last; "" for none
+	strip     []string // the leaders, one per stripEvery, the newest last; "" if no node led
 	stripAt   time.Time
-	lastEvent string // id in the history
-	won       int    // terms in the history
+	lastEvent string // id of the last event that was read
+	won       int    // number of terms in the history
 }
 
-// outage is a leader that has stopped working, until the next term.
+// outage is the time from the moment when a leader stops working until the next term.
 type outage struct {
 	owner, node string
 	since       time.Time
@@ -126,7 +126,7 @@ func (w *watcher) lookOnce(ctx context.Context, conn redis.Conn) error {
 		return err
 	}
 	now := moment{owner: owner, left: time.Duration(left) * time.Millisecond}
-	now.epoch, _ = strconv.ParseInt(term[1], 10, 64) // absent before the first term
+	now.epoch, _ = strconv.ParseInt(term[1], 10, 64) // missing before the first term
 	if owner != "" {
 		now.node = term[0]
 	}
@@ -134,7 +134,7 @@ func (w *watcher) lookOnce(ctx context.Context, conn redis.Conn) error {
 	return nil
 }
 
-// saw notes a moment: a lock with another value is another term.
+// saw records a moment. If the value of the lock has changed, a new term has begun.
 func (w *watcher) saw(now moment, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -156,7 +156,8 @@ func (w *watcher) saw(now moment, at time.Time) {
 	}
 }
 
-// down notes that a node died or froze, by which signal (0: without a signal). If it led, a failover begins.
+// down records that a node died or froze. The argument how is the signal that did this, or 0 if there was no signal. If the node led, this
+// begins a failover.
 func (w *watcher) down(id string, at time.Time, how syscall.Signal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -166,14 +167,14 @@ func (w *watcher) down(id string, at time.Time, how syscall.Signal) {
 	}
 }
 
-// leads reports whether that node has the lock, as far as the watcher knows.
+// leads reports whether this node had the lock when the watcher last read it.
 func (w *watcher) leads(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now.owner != "" && w.now.node == id
 }
 
-// up notes that a frozen node goes on. If it still holds the lock, there is no failover.
+// up records that a frozen node runs again. If the node still holds the lock, its freeze does not count as a failover.
 func (w *watcher) up(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -182,7 +183,7 @@ func (w *watcher) up(id string) {
 	}
 }
 
-// succeeded reports whether another term has begun since a node went down, if it led.
+// succeeded reports whether another term has begun since a node went down. It returns true if the node did not lead.
 func (w *watcher) succeeded(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -191,21 +192,21 @@ func (w *watcher) succeeded(id string) bool {
 
 func (w *watcher) note(format string, args ...any) { w.events.note(format, args...) }
 
-// state is a copy of the watcher's state.
+// state returns a copy of the watcher's state: the last moment, the number of terms, the failovers, and the last error.
 func (w *watcher) state() (now moment, terms int, failovers []time.Duration, trouble error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now, w.terms, append([]time.Duration(nil), w.failovers...), w.trouble
 }
 
-// led are the leaders at the last n moments, the newest last.
+// led returns which node led at each of the last n moments, the latest moment last.
 func (w *watcher) led(n int) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.strip[max(0, len(w.strip)-max(n, 0)):])
 }
 
-// leader is the node that leads; "" if no node does, or if that is unknown.
+// leader returns the node that leads. It returns "" if no node leads, or if the leader is unknown.
 func (w *watcher) leader() string {
 	now, _, _, trouble := w.state()
 	if trouble != nil {
@@ -214,7 +215,7 @@ func (w *watcher) leader() string {
 	return now.node
 }
 
-// wonOne counts a term of the history.
+// wonOne counts a term that the event history contains. It returns how many such terms were counted so far.
 func (w *watcher) wonOne() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -222,14 +223,14 @@ func (w *watcher) wonOne() int {
 	return w.won
 }
 
-// hasLed reports whether a term was seen, or is in the event log.
+// hasLed reports whether the watcher has seen a term, in the lock's key or in the event history.
 func (w *watcher) hasLed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.terms > 0 || w.won > 0
 }
 
-// readEvents puts new events of the election's history into the event log.
+// readEvents appends new events of the election's history to the event log.
 func (w *watcher) readEvents(ctx context.Context, conn redis.Conn) error {
 	entries, err := redis.Values(redis.DoContext(conn, ctx, "XRANGE", "{"+w.server.lockKey()+"}:events", "("+w.lastEvent, "+"))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// step is what the watcher sees or is told, so many milliseconds after the last.
+// step is an event that the watcher sees or is told. after is the time since the last step in milliseconds.
 type step struct {
 	after int
 	what  string // "lock OWNER NODE", "free", "down NODE" or "up NODE"
@@ -20,7 +20,7 @@ func TestFailoverIsFromTheLeadersEndToTheNextTerm(t *testing.T) {
 		name  string
 		steps []step
 		terms int
-		want  []int // milliseconds
+		want  []int // in milliseconds
 	}{
 		{"first term is none", []step{{0, "lock", "n1", "A"}}, 1, nil},
 		{"death", []step{{0, "lock", "n1", "A"}, {10, "down", "n1", ""}, {900, "lock", "n1", "A"}, {700, "free", "", ""}, {5, "lock", "n2", "B"}}, 2, []int{1605}},

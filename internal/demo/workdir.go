@@ -9,8 +9,8 @@ import (
 
 const dirPrefix = "baton-demo-"
 
-// workDir is the directory of one run: configuration, logs, the SQLite file. An flock marks it as in use, so that the next run recognises
-// the directories of killed runs.
+// workDir is the directory of one run: configuration, logs, the SQLite file. While a run uses its directory, it locks the directory by
+// flock. So the next run recognises the directories of killed runs, because these are not locked.
 type workDir struct {
 	path string
 	lock *os.File
@@ -33,7 +33,7 @@ func newWorkDir(parent string) (*workDir, error) {
 	return d, nil
 }
 
-// remove is best effort: a later run sweeps the rest.
+// remove removes the directory. It ignores errors, because a later run removes the rest of the directory.
 func (d *workDir) remove() {
 	_ = os.RemoveAll(d.path)
 	if d.lock != nil {
@@ -41,9 +41,9 @@ func (d *workDir) remove() {
 	}
 }
 
-// keep leaves the directory there for good.
+// keep prevents later runs from removing the directory.
 func (d *workDir) keep() {
-	_ = os.Remove(d.lock.Name()) // sweep removes only directories with a lock
+	_ = os.Remove(d.lock.Name()) // sweep removes only directories that contain a lock
 	_ = d.lock.Close()
 }
 

@@ -7,15 +7,16 @@ import (
 	"baton/internal/text"
 )
 
-// Aged is a state that could not be refreshed since it was read, reduced to the parts that may still hold: s.Age and s.Error give its
-// age, and the reason. Page, API and commands all show this. A leader whose lease must have ended since leads no more, and its runs have
-// ended, since they end before the lease does; whether another node leads is unknown. A fresh state stays unchanged.
+// Aged is for a state that could not be refreshed since it was read. It reduces this state to the parts that may still be true. s.Age is
+// the age of the state, and s.Error is the reason why it could not be refreshed. The status page, the API and the commands all show the
+// reduced state. If the leader's lease must have ended since the state was read, the leader no longer leads. Its runs have also ended,
+// because they end before the lease does. It is unknown whether another node leads. Aged does not change a fresh state.
 func Aged(s Snapshot) Snapshot {
 	if s.Error == "" {
 		return s
 	}
 	over := map[string]bool{}
-	// A leader knows that it leads: then another part of the state could not be read.
+	// A leader knows that it leads, so another part of the state could not be read.
 	leads := s.Role == RoleLeading && s.Leader != nil && s.Leader.NodeID == s.NodeID
 	if l := s.Leader; l.lapsed(s.Age) && !leads {
 		over[s.LockKey] = true
@@ -24,7 +25,7 @@ func Aged(s Snapshot) Snapshot {
 		for i, n := range s.Nodes {
 			switch {
 			case n.State != string(RoleLeading) || n.ID != l.NodeID:
-			case n.ID == s.NodeID: // it reports this
+			case n.ID == s.NodeID: // this node has reported the state
 				s.Nodes[i].State = string(RoleStandby)
 			default:
 				s.Nodes[i].State, s.Nodes[i].Led = StateSilent, true
@@ -47,12 +48,12 @@ func Aged(s Snapshot) Snapshot {
 	return s
 }
 
-// lapsed reports whether a leader's lease, seen that long ago, must have ended.
+// lapsed reports whether the leader's lease must have ended. The argument age is the time since the leader was last seen.
 func (l *Leader) lapsed(age text.Seconds) bool {
 	return l != nil && l.LeaseLeft >= 0 && age >= l.LeaseLeft
 }
 
-// ledLast describes a leader whose lease has ended.
+// ledLast returns a text that describes a leader whose lease has ended.
 func (l *Leader) ledLast() string {
 	who := cmp.Or(l.NodeID, "an unnamed node")
 	if l.Foreign {

@@ -2,32 +2,32 @@ package diagnose
 
 import "time"
 
-// DataState tells whether databases have the data of Redis.
+// DataState says how well the tables keep up with the data in Redis.
 type DataState string
 
-// States of the data, the worst first.
+// These are the states of the data, the worst state first.
 const (
-	DataLate     DataState = "late"     // changes wait longer than they may: see Late
-	DataStuck    DataState = "stuck"    // flushes fail while changes wait: see Unwritten
-	DataUnknown  DataState = "unknown"  // how far some are behind is unknown: see Unmeasured
-	DataFresh    DataState = "fresh"    // no table is further behind than it may be
-	DataNoneHere DataState = "no_flush" // all jobs are commands, or there are none
+	DataLate     DataState = "late"     // changes have waited longer than allowed, see Late
+	DataStuck    DataState = "stuck"    // flushes fail while changes wait, see Unwritten
+	DataUnknown  DataState = "unknown"  // it is unknown how far some flushes are behind, see Unmeasured
+	DataFresh    DataState = "fresh"    // no table is further behind than allowed
+	DataNoneHere DataState = "no_flush" // all jobs are commands, or there are no jobs
 )
 
-// Data tells how far tables are behind Redis.
+// Data says how far the tables are behind the data in Redis.
 type Data struct {
 	State      DataState
-	Late       []Job // flushes that are
+	Late       []Job // the flushes whose data is late
 	Unwritten  []Job
 	Unmeasured []Job
 	Flushes    int
-	Worst      *Job          // the flush that is furthest behind, first among the late ones; nil: none is measured
-	Lag        time.Duration // of Worst
-	Waiting    int64         // changes, as far as they were counted
-	Uncounted  int           // flushes without a count: Waiting lacks theirs
+	Worst      *Job          // the flush that is furthest behind, with late flushes first; nil if no flush was measured
+	Lag        time.Duration // the lag of Worst
+	Waiting    int64         // the number of waiting changes that were counted
+	Uncounted  int           // the number of flushes without a count, whose changes are not in Waiting
 }
 
-// DataOf judges the flushes.
+// DataOf returns how far the data that the flushes of s have written to databases lags behind the data in Redis.
 func DataOf(s Snapshot) Data {
 	var d Data
 	now := s.Clock()

@@ -5,37 +5,39 @@ import (
 	"time"
 )
 
-// DefaultLateAfter is the overdue time from which a flush without late_after is late. A command without one is never late.
+// DefaultLateAfter limits how long a flush may be overdue before it counts as late, if late_after is not set for it. A command without
+// late_after is never late.
 const DefaultLateAfter = time.Minute
 
-// Late is the reason why a job is late; "" if it is not.
+// Late is the reason why a job is late. It is "" if the job is not late.
 type Late string
 
-// Why a job is late.
+// These are the reasons why a job is late.
 const (
-	LateNoSuccess   Late = "no_success"  // a slot passed, and no run has succeeded since
+	LateNoSuccess   Late = "no_success"  // a slot has passed, and no run has succeeded since
 	LateLag         Late = "lag"         // a flush without slots is behind
-	LateUnscheduled Late = "unscheduled" // the leader's configuration does not have the job
+	LateUnscheduled Late = "unscheduled" // the leader's configuration does not contain the job
 )
 
-// Span is a time from its first moment to its last.
+// Span is a time span.
 type Span struct{ From, To time.Time }
 
 func (s Span) has(t time.Time) bool { return t.After(s.From) && !t.After(s.To) }
 
-// Past is the history of a job's runs: it decides when the job is, or was, due.
+// Past contains the facts about a job's past runs and pauses that decide when the job is due.
 type Past struct {
-	LastSuccess time.Time // zero: never
-	Begun       time.Time // the first slot that was ever claimed; zero: none was
-	Known       time.Time // when a leader first had the job, if it has never run; zero: unknown
-	Paused      []Span    // the last pauses that have ended, of the job and of all
-	Behind      time.Time // of a flush: since when changes wait; zero: no changes wait
+	LastSuccess time.Time // zero if no run has succeeded
+	Begun       time.Time // the first slot that was ever claimed; zero if there is none
+	Known       time.Time // when a leader first knew the job, if the job has never run; zero if unknown
+	Paused      []Span    // the last pauses that have ended, of the job and of all jobs
+	Behind      time.Time // for a flush, the time since which changes have waited; zero if no changes wait
 }
 
-// Due is when a run was, or is, due without a success since; zero if none is. next returns the first start after a time.
+// Due returns the time at which a run became or becomes due, if no run has succeeded since then. It returns zero if no run is due. The
+// function next returns the first start of the job after a given time.
 //
-// A flush with [Job.Always] is due from the time when it fell behind, a command with it never. A slot inside a pause is not owed; one
-// before it is.
+// If [Job.Always] is set, a flush is due from the time when it fell behind, and a command is never due. If a slot passes while the job is
+// paused, no run is due. If it passed before the pause, a run stays due.
 func (j Job) Due(p Past, next func(time.Time) time.Time) time.Time {
 	switch {
 	case j.Always && j.Command:
@@ -50,7 +52,7 @@ func (j Job) Due(p Past, next func(time.Time) time.Time) time.Time {
 		return time.Time{}
 	}
 	due := next(since)
-	for range p.Paused { // they may overlap
+	for range p.Paused { // the pauses may overlap
 		for _, pause := range p.Paused {
 			if pause.has(due) {
 				due = next(pause.To)
@@ -60,8 +62,8 @@ func (j Job) Due(p Past, next func(time.Time) time.Time) time.Time {
 	return due
 }
 
-// Overdue is how long ago a run was due without a success since; 0 if none was, or if a run of the command is awaited.
-// While the job is paused it keeps the value from the beginning of the pause.
+// Overdue returns how long a run has been due without a success. It returns 0 if no run was due, or if a run of a command is in progress.
+// While the job is paused, it returns the value from the beginning of the pause.
 func (j Job) Overdue(now time.Time) time.Duration {
 	if j.Paused != nil && j.Paused.Since.Before(now) {
 		now = j.Paused.Since
@@ -72,7 +74,7 @@ func (j Job) Overdue(now time.Time) time.Duration {
 	return max(now.Sub(j.DueAt), 0)
 }
 
-// LateAfter is the overdue time from which the job is late; 0: it never is.
+// LateAfter returns how long the job may be overdue before it counts as late. 0 means that the job is never late.
 func (j Job) LateAfter() time.Duration {
 	switch {
 	case j.LateAfterSeconds > 0:
@@ -83,7 +85,7 @@ func (j Job) LateAfter() time.Duration {
 	return DefaultLateAfter
 }
 
-// IsLate returns the reason why the job is late; "" if it is not.
+// IsLate returns the reason why the job is late. It returns "" if the job is not late.
 func (j Job) IsLate(now time.Time) Late {
 	limit := j.LateAfter()
 	u := j.Unscheduled
@@ -99,13 +101,13 @@ func (j Job) IsLate(now time.Time) Late {
 	return LateNoSuccess
 }
 
-// IsDataLate reports whether the job is a late flush whose changes wait longer than they may.
+// IsDataLate reports whether the job is late because its changes have waited longer than allowed. It is never true for a command.
 func (j Job) IsDataLate(now time.Time) bool {
 	lag, known := j.Lag()
 	return known && lag > j.LateAfter() && j.IsLate(now) != ""
 }
 
-// Lag is how far the table of a flush is behind; false if that is unknown.
+// Lag returns how far the table of a flush is behind Redis. It returns false if that is unknown.
 func (j Job) Lag() (time.Duration, bool) {
 	if j.LagSeconds == nil {
 		return 0, false
@@ -113,15 +115,15 @@ func (j Job) Lag() (time.Duration, bool) {
 	return time.Duration(*j.LagSeconds * float64(time.Second)), true
 }
 
-// IsFailing reports whether the last run that counts failed. A command that is kept running succeeds without an end: while it runs, an
-// earlier end proves nothing.
+// IsFailing reports whether the last run that shows the state of the job failed. A command that is kept running does not end as long as it
+// works well. So while it runs, the end of its earlier run proves nothing.
 func (j Job) IsFailing() bool {
 	ended := j.Running == nil && j.LastRun != nil
 	return j.ConsecutiveFailures > 0 || ended && (j.LastRun.State == "failed" || j.LastRun.State == "timed_out")
 }
 
-// Ended is the last run that has ended, if it shows the state of the job. A run that was lost or cancelled with its term shows nothing of
-// a job that is kept running and runs again.
+// Ended returns the last run that has ended. It returns nil if that run does not show the state of the job: the job is kept running and
+// runs again, and its last run was lost or cancelled with the term.
 func (j Job) Ended() *Run {
 	if r := j.LastRun; j.Always && j.Running != nil && r != nil && (r.State == "lost" || r.State == "cancelled") {
 		return nil
@@ -129,8 +131,9 @@ func (j Job) Ended() *Run {
 	return j.LastRun
 }
 
-// IsUnwritten reports whether the job is a flush that fails while changes wait, or may: even if it is little behind so far, the waiting
-// changes will not decrease. One run that was lost with its leader is no such failure yet: the next leader runs the job again.
+// IsUnwritten reports whether the job is a flush that fails while changes wait or may wait. The job may be only a little behind so far, but
+// its waiting changes will not be written while it fails. One run that was lost with its leader does not count as a failure yet, because
+// the next leader runs the job again.
 func (j Job) IsUnwritten() bool {
 	if j.ConsecutiveFailures == 1 && j.LastRun != nil && j.LastRun.State == "lost" {
 		return false

@@ -7,12 +7,12 @@ import (
 
 var midnight = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 
-// at is a time of that day, in hours.
+// at returns a time of the test's day, in hours after midnight.
 func at(hours float64) time.Time {
 	return midnight.Add(time.Duration(hours * float64(time.Hour)))
 }
 
-// nightly is the schedule "0 2 * * *".
+// nightly returns the next slot of the schedule "0 2 * * *".
 func nightly(after time.Time) time.Time {
 	slot := after.Truncate(24 * time.Hour).Add(2 * time.Hour)
 	if !slot.After(after) {
@@ -21,7 +21,7 @@ func nightly(after time.Time) time.Time {
 	return slot
 }
 
-// A job of 02:00 is judged at 05:00.
+// TestWhenAJobIsDueAndHowLateItIs checks a job with a slot at 02:00 at the time 05:00.
 func TestWhenAJobIsDueAndHowLateItIs(t *testing.T) {
 	const hour = time.Hour
 	for name, c := range map[string]struct {
@@ -29,8 +29,8 @@ func TestWhenAJobIsDueAndHowLateItIs(t *testing.T) {
 		past    Past
 		due     time.Time
 		overdue time.Duration
-		late    Late // with late_after of an hour
-		unset   Late // without
+		late    Late // with late_after of one hour
+		unset   Late // without late_after
 	}{
 		"nothing is known":               {job: Job{Command: true}},
 		"it has succeeded since":         {job: Job{Command: true}, past: Past{LastSuccess: at(2.1)}, due: at(26)},
@@ -69,7 +69,8 @@ func TestWhenAJobIsDueAndHowLateItIs(t *testing.T) {
 	}
 }
 
-// What waits for the next slot of a flush is not late, and what nobody waits for is no late data.
+// TestDataIsLateOnlyWhereARunThatWouldHaveWrittenItIs checks that changes which wait for the next slot are not late, and that an overdue
+// run without waiting changes means no late data.
 func TestDataIsLateOnlyWhereARunThatWouldHaveWrittenItIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		due  time.Time

@@ -7,49 +7,51 @@ import (
 	"time"
 )
 
-// Code is the kind of a problem.
+// Code names the kind of a problem, for programs.
 type Code string
 
-// The kinds of problems.
+// These are the kinds of problems.
 const (
 	CodeNoLeader    Code = "no_leader"       // the lock is free
-	CodeNoJobs      Code = "no_jobs"         // the lock is free, since no node has a job
+	CodeNoJobs      Code = "no_jobs"         // the lock is free because no node has a job
 	CodePaused      Code = "paused"          // an operator has paused the election
 	CodeForeign     Code = "foreign_holder"  // a client that is not baton holds the lock
-	CodeEnding      Code = "handing_over"    // the leader releases the lock, and waits for runs; or has just done so
+	CodeEnding      Code = "handing_over"    // the leader releases the lock and waits for runs, or has just released the lock
 	CodeNoStandby   Code = "no_standby"      // no other node could take over
-	CodeSilent      Code = "node_silent"     // a node has not reported for long
-	CodeTwin        Code = "node_twin"       // two processes have one node.id
+	CodeSilent      Code = "node_silent"     // a node has not registered for a long time
+	CodeTwin        Code = "node_twin"       // two processes have the same node.id
 	CodeClock       Code = "node_clock"      // the clock of a host is wrong
-	CodeDrift       Code = "node_drift"      // a node has another configuration than the leader
-	CodeFailing     Code = "job_failing"     // the last run that counts failed
+	CodeNodesCut    Code = "nodes_cut"       // the list of nodes is too long, see [Snapshot.NodesRead]
+	CodeDrift       Code = "node_drift"      // the configuration of a node differs from the leader's
+	CodeFailing     Code = "job_failing"     // the last relevant run failed
 	CodeLate        Code = "job_late"        // see [Job.IsLate]
-	CodeUnscheduled Code = "job_unscheduled" // the leader's configuration does not have the job: see [Unscheduled]
-	CodeDeadLetters Code = "dead_letters"    // records wait that did not fit their table
-	CodeUnaccepted  Code = "rows_unaccepted" // a pass has left rows as they are that the job never wrote
+	CodeUnscheduled Code = "job_unscheduled" // the leader's configuration does not contain the job, see [Unscheduled]
+	CodeDeadLetters Code = "dead_letters"    // there are records that did not fit their table
+	CodeUnaccepted  Code = "rows_unaccepted" // a pass has not changed rows that the job never wrote
 	CodeLeftStage   Code = "stage_left"      // no job flushes the staged changes
 	CodeRedis       Code = "redis_unavailable"
-	CodeStore       Code = "store_unavailable" // jobs that read a store fail
+	CodeStore       Code = "store_unavailable" // the jobs that read a store fail
 )
 
-// Problem is one problem, and the command to continue with. Page and command line make the words.
+// Problem describes one problem, with the command to run next. It contains no sentences: the status page and the commands formulate their
+// own text.
 type Problem struct {
 	Code  Code   `json:"code"`
 	Grave bool   `json:"grave,omitzero"` // jobs do not run, or data does not arrive
-	Lock  string `json:"lock,omitzero"`  // "": that of the Snapshot
+	Lock  string `json:"lock,omitzero"`  // "" means the lock of the Snapshot
 	Node  string `json:"node,omitzero"`
 	Job   string `json:"job,omitzero"`
-	Key   string `json:"key,omitzero"`   // of a stage
+	Key   string `json:"key,omitzero"`   // the key of a stage
 	Store string `json:"store,omitzero"` // "": the Redis that has the lock
 	// Since is when a late job was due, or zero.
 	Since time.Time `json:"since,omitzero"`
-	// Count counts failures, dead letters or records; 0: not counted.
+	// Count is the number of failures, dead letters, records, or nodes that were read. 0 means that nothing was counted.
 	Count   int64  `json:"count,omitzero"`
-	Late    Late   `json:"late,omitzero"` // of a job, also of a failing one
+	Late    Late   `json:"late,omitzero"` // why the job is late; also set for a failing job
 	Command string `json:"command"`
 }
 
-// Problems are all problems, the worst first; none if all is well.
+// Problems returns all problems, the worst problem first. The list is empty if there are no problems.
 func Problems(s Snapshot) []Problem {
 	all := slices.Concat(s.electionProblems(), s.storeProblems(), s.jobProblems(), s.stageProblems(), s.nodeProblems())
 	slices.SortStableFunc(all, func(a, b Problem) int { return cmp.Compare(rank(a), rank(b)) })
@@ -86,7 +88,7 @@ func (s Snapshot) electionProblems() (all []Problem) {
 		switch over := s.HandedOver(l.Key); {
 		case over != nil && s.Paused == nil:
 			all = append(all, Problem{Code: CodeEnding, Lock: l.Key, Node: over.NodeID, Command: "baton status"})
-		case l.Leader == nil && s.Paused == nil: // a pause is for all locks
+		case l.Leader == nil && s.Paused == nil: // a pause applies to all locks
 			all = append(all, Problem{Code: CodeNoLeader, Grave: true, Lock: l.Key, Command: "baton explain --lock-key " + l.Key})
 		case l.Leader == nil:
 		case l.Leader.Foreign:
@@ -157,6 +159,9 @@ func (s Snapshot) nodeProblems() (all []Problem) {
 	add := func(code Code, n Node, command string) {
 		all = append(all, Problem{Code: code, Grave: code == CodeTwin, Node: n.ID, Command: command})
 	}
+	if s.NodesRead > 0 {
+		all = append(all, Problem{Code: CodeNodesCut, Count: int64(s.NodesRead), Command: "baton doctor"})
+	}
 	for _, n := range s.Nodes {
 		switch {
 		case n.Silent():
@@ -172,31 +177,32 @@ func (s Snapshot) nodeProblems() (all []Problem) {
 			add(CodeClock, n, "baton doctor")
 		}
 	}
-	if s.Leader != nil && !s.Leader.Foreign && len(s.Nodes) > 0 && s.Count().Ready == 0 {
+	// A node that could take over may be among the nodes that are not shown.
+	if s.NodesRead == 0 && s.Leader != nil && !s.Leader.Foreign && len(s.Nodes) > 0 && s.Count().Ready == 0 {
 		all = append(all, Problem{Code: CodeNoStandby, Command: "systemctl status baton"})
 	}
 	return all
 }
 
-// Next is the next step for a job that fails or is late.
+// Next is the next step that an operator should take for a job that fails or is late.
 type Next string
 
-// The next steps for a job.
+// These are the next steps that WhatNow returns for a job.
 const (
-	NextLead   Next = "lead"   // it cannot run until a node leads
-	NextRead   Next = "read"   // read why its last run failed
-	NextOutput Next = "output" // the same: only its output shows why
-	NextResume Next = "resume" // it is paused
-	NextMatch  Next = "match"  // the leader does not have the job: compare the configurations
-	NextWait   Next = "wait"   // it is at work: watch whether the backlog shrinks
-	NextLook   Next = "look"   // nothing shows why: its history may
+	NextLead   Next = "lead"   // the job cannot run until a node leads
+	NextRead   Next = "read"   // read why the last run failed
+	NextOutput Next = "output" // also read why the last run failed, which only its output shows
+	NextResume Next = "resume" // the job is paused
+	NextMatch  Next = "match"  // the leader's configuration does not contain the job: compare the configurations
+	NextWait   Next = "wait"   // the job is running: watch whether the backlog becomes smaller
+	NextLook   Next = "look"   // the state shows no reason, but the history may
 )
 
-// WhatNow is the next step for a job that fails or is late.
+// WhatNow returns the next step that an operator should take for a job that fails or is late.
 func (s Snapshot) WhatNow(j Job) Next {
 	leader := s.LeaderOf(j)
 	switch {
-	case j.Paused != nil && j.Unscheduled == nil: // until then it does not run, whatever other problem it has
+	case j.Paused != nil && j.Unscheduled == nil: // a paused job does not run, regardless of its other problems
 		return NextResume
 	case j.IsFailing() && j.Command && j.LastRun != nil && j.LastRun.Error == "":
 		return NextOutput
@@ -212,7 +218,7 @@ func (s Snapshot) WhatNow(j Job) Next {
 	return NextLook
 }
 
-// Command is the command line for it.
+// Command returns the command line that performs this step for a job.
 func (n Next) Command(j Job) string {
 	job := j.Name
 	switch n {
@@ -230,7 +236,7 @@ func (n Next) Command(j Job) string {
 	return "baton job history " + job
 }
 
-// EndsPause is the command that ends the job's pause.
+// EndsPause returns the command that ends the job's pause.
 func (j Job) EndsPause() string {
 	if j.Paused != nil && j.Paused.All {
 		return "baton job resume --all"
@@ -238,7 +244,7 @@ func (j Job) EndsPause() string {
 	return "baton job resume " + j.Name
 }
 
-// LeaderOf is the leader under the lock of a job; nil if none leads.
+// LeaderOf returns the leader under the lock of a job, or nil if no node leads.
 func (s Snapshot) LeaderOf(j Job) *Leader {
 	for _, l := range s.Locks {
 		if l.Key == j.Lock {
@@ -248,7 +254,7 @@ func (s Snapshot) LeaderOf(j Job) *Leader {
 	return s.Leader
 }
 
-// Clock is now, by the clock of the node that gathered s.
+// Clock returns the present time by the clock of the node that gathered the snapshot.
 func (s Snapshot) Clock() time.Time {
 	if s.Now.IsZero() {
 		return time.Now()
@@ -256,11 +262,21 @@ func (s Snapshot) Clock() time.Time {
 	return s.Now.Add(s.Age.Duration())
 }
 
-// MarshalJSON adds the verdicts: programs read them from the answer.
+// Undefined returns a copy of the jobs without their definitions, because the definitions would be more than half of a long list of jobs.
+func Undefined(jobs []Job) []Job {
+	jobs = slices.Clone(jobs)
+	for i := range jobs {
+		jobs[i].Definition = ""
+	}
+	return jobs
+}
+
+// MarshalJSON encodes the Snapshot. It adds the problems and other verdicts, so that programs need not find them, and omits the definitions
+// of the jobs.
 func (s Snapshot) MarshalJSON() ([]byte, error) {
 	s.Problems = append([]Problem{}, Problems(s)...)
 	now := s.Clock()
-	s.Jobs, s.Nodes = slices.Clone(s.Jobs), slices.Clone(s.Nodes)
+	s.Jobs, s.Nodes = Undefined(s.Jobs), slices.Clone(s.Nodes)
 	for i := range s.Jobs {
 		s.Jobs[i].Late = s.Jobs[i].IsLate(now)
 	}

@@ -10,7 +10,7 @@ import (
 	"baton/internal/text"
 )
 
-// sample is a state in which nothing is wrong.
+// sample returns a state without problems.
 func sample() Snapshot {
 	return Snapshot{
 		LockKey: "baton", Now: at(5), Leader: &Leader{NodeID: "db1"}, Redis: Redis{OK: true},
@@ -53,6 +53,10 @@ func TestEveryProblemHasACodeAndTheCommandToGoOnWith(t *testing.T) {
 		{"no standby", func(s *Snapshot) { s.Nodes[1].Observer = true }, "no_standby systemctl status baton"},
 		{"silent", func(s *Snapshot) { s.Nodes[1].State = StateSilent }, "node_silent db2 systemctl status baton, no_standby systemctl status baton"},
 		{"missing", func(s *Snapshot) { s.Nodes = append(s.Nodes, Node{ID: "db3", State: StateSilent, Led: true}) }, "node_silent db3 systemctl status baton"},
+		{"a list of nodes that is cut", func(s *Snapshot) { s.Nodes[1].Observer, s.NodesRead = true, 10_000 }, "nodes_cut baton doctor"},
+		{"no leader, and a list that is cut", func(s *Snapshot) {
+			s.Leader, s.Nodes, s.NodesRead = nil, []Node{{ID: "x", Observer: true, Jobs: new(0)}}, 10_000
+		}, "no_leader! baton explain, nodes_cut baton doctor"},
 		{"a twin, drift and a wrong clock", func(s *Snapshot) {
 			s.Nodes[1].Twin, s.Nodes[1].ConfigHash, s.Nodes[1].ClockAhead = "o", "y", -1000*text.Millisecond
 		},

@@ -29,7 +29,7 @@ func TestAJobThatTheLeaderLacksIsLateAfterItsGrace(t *testing.T) {
 	}
 }
 
-// sharing is an election in which db2 leads with another configuration than db1, which asks.
+// sharing returns the state that db1 sees while db2 leads with another configuration.
 func sharing() Snapshot {
 	j := Job{Name: "report", Command: true, Unscheduled: &Unscheduled{Leader: "db2", Since: at(1), LateFrom: at(2)}}
 	return Snapshot{
@@ -49,7 +49,8 @@ func codes(s Snapshot) (all []Code) {
 	return all
 }
 
-// While a change is rolled out the nodes differ, and that is no problem. What is not run is said at once.
+// TestDriftIsCalmWhileAChangeIsRolledOut checks that different configurations are no problem while a change is rolled out, but that a job
+// that does not run is reported immediately.
 func TestDriftIsCalmWhileAChangeIsRolledOut(t *testing.T) {
 	s := sharing()
 	if got := codes(s); !slices.Equal(got, []Code{CodeUnscheduled}) || Problems(s)[0].Grave || Problems(s)[0].Node != "db2" {
@@ -60,7 +61,7 @@ func TestDriftIsCalmWhileAChangeIsRolledOut(t *testing.T) {
 		t.Errorf("after an hour: %+v", Problems(s))
 	}
 	for i := range s.Nodes {
-		s.Nodes[i].ConfigSince = time.Time{} // nodes of a version that does not say
+		s.Nodes[i].ConfigSince = time.Time{} // the nodes have a version that does not report the time
 	}
 	if s.Now = at(1); !slices.Contains(codes(s), CodeDrift) {
 		t.Errorf("not known since when: %+v", Problems(s))

@@ -19,10 +19,9 @@ import (
 	"baton/internal/status/auth"
 )
 
-// CheckFiles checks the files that a configuration names, with the rights of this process's
-// user. A file that the daemon could not use is wrong. A file that this user may not read is
-// a doubt, because only the daemon can tell whether it may. For the daemon's own user, the
-// owner of its state directory, such a file is wrong.
+// CheckFiles checks the files that a configuration names, with the rights of this process's user. The result wrong lists the files that the
+// daemon cannot use. The result doubts lists the files that only the daemon can check, such as files that this user may not read. But if
+// this user is the daemon's own user, who owns the daemon's state directory, files that it may not read are in the result wrong.
 func CheckFiles(c config.Config, o Options) (wrong, doubts config.Problems) {
 	self, daemonUser := strconv.Itoa(os.Geteuid()), o.daemonUser()
 	unread := false
@@ -31,16 +30,16 @@ func CheckFiles(c config.Config, o Options) (wrong, doubts config.Problems) {
 		case err == nil:
 			continue
 		case errors.Is(err, fs.ErrNotExist) && notHandedOver(f.Path, o):
-			doubts = append(doubts, c.Problem(f.Key, f.Path+" is not there yet: systemd brings it when the unit starts, "+
+			doubts = append(doubts, c.Problem(f.Key, f.Path+" is not there yet: systemd provides it when the unit starts, "+
 				"if the unit's LoadCredential= names it"))
 		case errors.Is(err, fs.ErrNotExist):
 			wrong = append(wrong, c.Problem(f.Key, f.Path+" does not exist; create it, or correct the path"))
 		case errors.Is(err, fs.ErrPermission) && self == daemonUser:
-			wrong = append(wrong, c.Problem(f.Key, fmt.Sprintf("the daemon's user, %s, may not read %s; let it, "+
-				"by the file's group, or hand the file over by LoadCredential=", userName(self), closed(f.Path))))
+			wrong = append(wrong, c.Problem(f.Key, fmt.Sprintf("the daemon's user, %s, may not read %s; allow this "+
+				"through the file's group, or pass the file by LoadCredential=", userName(self), closed(f.Path))))
 		case errors.Is(err, fs.ErrPermission):
-			doubts = append(doubts, c.Problem(f.Key, fmt.Sprintf("user %s may not read %s, so it was not read; "+
-				"the daemon's user must be able to: run it as that user: sudo -u %s baton config check",
+			doubts = append(doubts, c.Problem(f.Key, fmt.Sprintf("user %s may not read %s, so baton did not read it; "+
+				"check it as the daemon's user: sudo -u %s baton config check",
 				userName(self), closed(f.Path), cmp.Or(userName(daemonUser), "baton"))))
 		default:
 			wrong = append(wrong, keyed(c, f.Key, err))
@@ -48,7 +47,7 @@ func CheckFiles(c config.Config, o Options) (wrong, doubts config.Problems) {
 		unread = unread || f.Kind == config.FileCertificates || f.Kind == config.FilePrivateKey
 	}
 	if unread {
-		return wrong.Sorted(), doubts.Sorted() // nor can they be read together
+		return wrong.Sorted(), doubts.Sorted() // the certificate files also cannot be read together
 	}
 	for _, r := range c.AllStores() {
 		if _, err := r.TLSConfig(); err != nil {
@@ -61,17 +60,18 @@ func CheckFiles(c config.Config, o Options) (wrong, doubts config.Problems) {
 	return wrong.Sorted(), doubts.Sorted()
 }
 
-// CheckDatabases are databases whose DSN cannot be used: with them the daemon does not start. Without files it
-// checks the DSNs that the configuration has itself.
+// CheckDatabases returns one problem for each database whose DSN cannot be used. The daemon does not start with such a DSN. If files is
+// false, it checks only the DSNs that the configuration itself contains, and not the DSNs in files.
 func CheckDatabases(c config.Config, files bool) config.Problems {
 	return site.CheckDatabases(c, files)
 }
 
-// credentialsEnv is where systemd puts what LoadCredential= names.
+// credentialsEnv is the name of the environment variable that systemd sets to a directory. There systemd puts the files that the setting
+// LoadCredential= names.
 const credentialsEnv = "CREDENTIALS_DIRECTORY"
 
-// notHandedOver reports whether a file is one that systemd hands over, and has not yet:
-// its directory is there as long as the unit runs.
+// notHandedOver reports whether systemd will provide this file when the unit starts, but has not provided it yet. The file's directory
+// exists only while the unit runs.
 func notHandedOver(path string, o Options) bool {
 	dir := o.env(credentialsEnv)
 	if dir == "" || !strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") {
@@ -81,11 +81,11 @@ func notHandedOver(path string, o Options) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// usable returns why a file lacks the content that its key needs. It does not parse
-// certificates: they can only be checked together.
+// usable returns an error if a file does not contain what its key in the configuration needs. It does not parse certificates, because a
+// certificate and its key can only be checked together.
 func usable(f config.File) error {
 	if info, err := os.Stat(f.Path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return nil // reading a pipe would take it from its reader
+		return nil // reading a pipe would take the content away from its reader
 	}
 	switch f.Kind {
 	case config.FileToken:
@@ -104,8 +104,8 @@ func usable(f config.File) error {
 	}
 }
 
-// keyed makes a problem of an error. If the error's text begins with a key, that key
-// becomes the problem's place.
+// keyed converts an error to a problem. If the error's text begins with a setting that is below the argument key, this setting becomes the
+// place of the problem. Otherwise the argument key becomes its place.
 func keyed(c config.Config, key string, err error) config.Problem {
 	text := err.Error()
 	if first, rest, ok := strings.Cut(text, ": "); ok && strings.HasPrefix(first, key) {
@@ -114,8 +114,8 @@ func keyed(c config.Config, key string, err error) config.Problem {
 	return c.Problem(key, text)
 }
 
-// closed names a file that may not be read, with its owner and its mode. If a directory
-// denies access, it names that directory's.
+// closed returns a text with the owner and the mode of a file that this user may not read. If a directory on the way to the file denies
+// access, the text instead describes that directory.
 func closed(path string) string {
 	at := path
 	info, err := os.Stat(at)
@@ -133,7 +133,7 @@ func closed(path string) string {
 	return fmt.Sprintf("%s (%s is %s)", path, at, whose)
 }
 
-// daemonUser is the id of the user that baton runs as on this host; "" if that is not known.
+// daemonUser returns the id of the user that runs baton on this host, or "" if that is unknown.
 func (o Options) daemonUser() string {
 	dir, _, _ := strings.Cut(o.env("STATE_DIRECTORY"), ":")
 	info, err := os.Stat(cmp.Or(dir, o.usualState()))
@@ -144,7 +144,7 @@ func (o Options) daemonUser() string {
 	return owner
 }
 
-// ownerOf are the ids of the user and the group that a file belongs to.
+// ownerOf returns the ids of a file's user and group.
 func ownerOf(info fs.FileInfo) (uid, gid string) {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -153,7 +153,7 @@ func ownerOf(info fs.FileInfo) (uid, gid string) {
 	return strconv.FormatUint(uint64(s.Uid), 10), strconv.FormatUint(uint64(s.Gid), 10)
 }
 
-// userName is a user's name, or the id of one that has none.
+// userName returns a user's name, or the id if the user has no name.
 func userName(id string) string {
 	if u, err := user.LookupId(id); err == nil {
 		return u.Username

@@ -57,7 +57,7 @@ func TestFilesThatBatonCouldNotUseAreProblemsOfTheConfiguration(t *testing.T) {
 		"databases.main.dsn_file: " + missing,
 		"http.token_file: " + dir + "/short: the token has 7 characters",
 		"jobs[0].dead_mans_switch.url_file: " + missing,
-		"jobs[0].env_file: env_file " + lines + ", line 1: want NAME=VALUE",
+		"jobs[0].env_file: env_file " + lines + ", line 1: write NAME=VALUE",
 		"jobs[0].secrets.S: " + missing,
 		"notify[0].webhook.token_file: " + missing,
 		"notify[0].webhook.url_file: " + missing,
@@ -88,8 +88,7 @@ func TestCertificatesThatCannotBeUsedAreProblemsOfTheConfiguration(t *testing.T)
 	}
 }
 
-// Whoever has all rights gives them up for a moment: the file system then takes the thread
-// for another user's.
+// withoutRights runs do without root's rights: for the file system, the thread then belongs to another user.
 func withoutRights(t *testing.T, do func()) {
 	t.Helper()
 	if os.Geteuid() == 0 {
@@ -106,7 +105,7 @@ func withoutRights(t *testing.T, do func()) {
 func TestAFileThatOnlyOthersMayReadIsADoubtAndForTheDaemonsUserAProblem(t *testing.T) {
 	dir := t.TempDir()
 	for _, d := range []string{dir, filepath.Dir(dir)} {
-		if err := os.Chmod(d, 0o755); err != nil { // else nobody gets here at all
+		if err := os.Chmod(d, 0o755); err != nil { // otherwise the other user cannot reach the file
 			t.Fatal(err)
 		}
 	}
@@ -121,11 +120,11 @@ func TestAFileThatOnlyOthersMayReadIsADoubtAndForTheDaemonsUserAProblem(t *testi
 	}
 	c := config.Config{Redis: config.Redis{PasswordFile: hidden}, Databases: map[string]config.Database{"main": {DSNFile: path}}}
 	for _, tc := range []struct {
-		state  string // its owner is the daemon's user
+		state  string // the owner of this directory is the daemon's user
 		wrongs int
 		want   string
 	}{
-		{"/nowhere", 0, "the daemon's user must be able to: run it as that user: sudo -u baton baton config check"},
+		{"/nowhere", 0, "check it as the daemon's user: sudo -u baton baton config check"},
 		{dir, 2, "databases.main.dsn_file: the daemon's user, " + userName(fmt.Sprint(os.Geteuid())) + ", may not read " + path + " ("},
 	} {
 		withoutRights(t, func() {

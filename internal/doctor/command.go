@@ -6,10 +6,11 @@ import (
 
 	"baton/internal/command"
 	"baton/internal/config"
+	"baton/internal/finding"
 	"baton/internal/program"
 )
 
-// examineHost checks what commands and notifications need of this host.
+// examineHost checks the programs that commands and notifications need on this host.
 func examineHost(c config.Config) []Finding {
 	var found []Finding
 	for _, j := range c.Jobs {
@@ -17,12 +18,10 @@ func examineHost(c config.Config) []Finding {
 			continue
 		}
 		if err := program.Startable(j, c.Node.ID); err != nil {
-			found = append(found, Finding{Severity: SeverityError, Subject: jobSubject(j.Name), What: err.Error(),
-				Consequence: "its runs fail on this host",
-				Remedy:      "as said; every host needs it that may lead. Ask as the user that baton runs as"})
+			found = append(found, finding.Unstartable.Of(jobSubject(j.Name), err.Error(), "its runs fail on this host",
+				"correct this on every host that may lead; run doctor as the user that baton runs as"))
 		} else {
-			found = append(found,
-				Finding{Severity: SeverityOK, Subject: jobSubject(j.Name), What: "its command can be started on this host"})
+			found = append(found, finding.JobFits.Of(jobSubject(j.Name), "its command can be started on this host", "", ""))
 		}
 	}
 	for _, n := range c.Notify {
@@ -34,7 +33,7 @@ func examineHost(c config.Config) []Finding {
 	return found
 }
 
-// sendable finds what would keep a notification from being sent.
+// sendable finds reasons why a notification could not be sent.
 func sendable(subject string, w *config.Webhook, argv config.Command, nodeID string) []Finding {
 	var err error
 	switch {
@@ -50,6 +49,6 @@ func sendable(subject string, w *config.Webhook, argv config.Command, nodeID str
 	if err == nil {
 		return nil
 	}
-	return []Finding{{Severity: SeverityError, Subject: subject, What: err.Error(),
-		Consequence: "nothing is sent while this host leads", Remedy: "as said; run doctor as the user that baton runs as"}}
+	return []Finding{finding.Unsendable.Of(subject, err.Error(), "nothing is sent while this host leads",
+		"correct this; run doctor as the user that baton runs as")}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/finding"
 	"baton/internal/job"
 	"baton/internal/job/schedule"
 )
@@ -24,30 +25,30 @@ func examineConfig(c config.Config, self bool) []Finding {
 	e := c.Election
 	switch {
 	case e.TTL > longTTL:
-		r.add(SeverityWarning, fmt.Sprintf("election.ttl is %v, which is long", e.TTL),
-			"after a power cut, or when its network is gone, the leader is replaced after as long; "+
-				"a restart of Redis costs as much again",
+		r.add(finding.LongTTL, fmt.Sprintf("election.ttl is %v, which is long", e.TTL),
+			"if the leader loses its power or its network, no node leads for this time; "+
+				"a restart of Redis costs the same time again",
 			"10s to 30s are usual; a daemon that crashed is replaced at once anyway, by ExecStopPost= of its unit")
 	case e.TTL < shortTTL:
-		r.add(SeverityInfo, fmt.Sprintf("election.ttl is %v, which is short", e.TTL),
-			"a host that stands still for as long, as one does that is being moved, or swaps, loses the lead; "+
-				"its jobs are ended each time",
+		r.add(finding.ShortTTL, fmt.Sprintf("election.ttl is %v, which is short", e.TTL),
+			"a host that stops for this time, for example because it is migrated or swaps, loses the lead; "+
+				"each time its jobs are ended",
 			"10s, unless a takeover must be faster")
 	}
 	examineListener(c.HTTP, r)
-	if !self { // a node passes only the jobs under one lock
+	if !self { // a node that checks itself passes only the jobs under one lock, so a store may seem unused
 		examineStores(c, r)
 	}
 	examineGrace(c, r)
 	return append(r.findings, examineTargets(c)...)
 }
 
-// examineGrace finds commands that may take longer to end than a lost lease leaves them.
-// By default all do: many are one finding.
+// examineGrace finds commands that may need more time to end than a lost lease allows. With the default settings this concerns all
+// commands. Therefore several such commands lead to only one finding.
 func examineGrace(c config.Config, r *report) {
-	const consequence, remedy = "when the lease cannot be renewed the command gets less than that: " +
-		"whatever its grace, it is killed before the lease can end",
-		"raise election.ttl, or have the command end sooner"
+	const consequence, remedy = "if the lease cannot be renewed, the command gets less time than its grace, " +
+		"because baton kills it before the lease can end",
+		"raise election.ttl, or make the command end sooner"
 	var long []string
 	what := ""
 	for _, j := range c.Jobs {
@@ -64,30 +65,30 @@ func examineGrace(c config.Config, r *report) {
 		}
 	}
 	if len(long) > 0 {
-		r.add(SeverityInfo, what, consequence, remedy)
+		r.add(finding.ShortGrace, what, consequence, remedy)
 	}
 }
 
-// examineStores finds stores that are written for nothing, or twice.
+// examineStores finds stores that no job uses, and stores that are configured twice.
 func examineStores(c config.Config, r *report) {
 	all := c.AllStores()
 	for i, s := range all[1:] {
 		if len(flushesOf(c, s.StoreName)) == 0 {
-			r.add(SeverityWarning, fmt.Sprintf("no job reads the store %q", s.StoreName),
+			r.add(finding.UnreadStore, fmt.Sprintf("no job reads the store %q", s.StoreName),
 				"nothing; it may be that a job's from.store was meant to name it", "name it in a job, or remove "+s.At(""))
 		}
 		for _, other := range all[:i+1] {
 			if other.Place() == s.Place() {
-				r.add(SeverityWarning, fmt.Sprintf("%s is the same Redis as %s", s.At(""), other.At("")),
-					"where one is away the other is, too; if users and TLS are the same as well they share connections",
-					"remove "+s.At("")+", and have its jobs name the other one")
+				r.add(finding.SameRedis, fmt.Sprintf("%s is the same Redis as %s", s.At(""), other.At("")),
+					"if one is unavailable, so is the other; if users and TLS are also the same, both share connections",
+					"remove "+s.At("")+", and name the other one in its jobs")
 				break
 			}
 		}
 	}
 }
 
-// examineListener warns if clients beyond this host can read the node's pages.
+// examineListener warns if clients on other hosts can read the node's pages.
 func examineListener(h config.HTTP, r *report) {
 	host, _, err := net.SplitHostPort(h.Listen)
 	if h.Listen == config.Off || err != nil {
@@ -97,15 +98,15 @@ func examineListener(h config.HTTP, r *report) {
 		return
 	}
 	if h.TLS == nil {
-		r.add(SeverityWarning, "http.listen is "+h.Listen+", beyond this host, without http.tls",
-			"every client that can reach it reads which jobs there are, when they run and what their errors are, "+
-				"and so does a listener on the way",
-			"listen on 127.0.0.1 behind a proxy that authenticates, or set http.tls; a firewall for /metrics")
+		r.add(finding.OpenListener, "http.listen is "+h.Listen+", reachable from other hosts, without http.tls",
+			"every client that can reach it can read the names, times and errors of the jobs, "+
+				"and so can anyone who listens on the network",
+			"listen on 127.0.0.1 behind a proxy that authenticates, or set http.tls; protect /metrics by a firewall")
 		return
 	}
-	r.add(SeverityInfo, "http.listen is "+h.Listen+", beyond this host",
-		"every client that can reach it reads which jobs there are and when they run; orders, output and records take the token",
-		"let a firewall pass those that need it")
+	r.add(finding.OpenListener.As(SeverityInfo), "http.listen is "+h.Listen+", reachable from other hosts",
+		"every client that can reach it can read the names and times of the jobs; orders, output and records need the token",
+		"let a firewall accept only the clients that need it")
 }
 
 // examineTargets finds jobs that write to the same table.
@@ -122,21 +123,23 @@ func examineTargets(c config.Config) []Finding {
 		to := [2]string{j.Flush.To.Database, strings.ToLower(j.Flush.To.Table)}
 		if all := writers[to]; len(all) > 1 && all[0] == j.Name {
 			r.subject = jobSubject(j.Name)
-			r.add(SeverityInfo, fmt.Sprintf("other jobs write to its table %s, too: %s", j.Flush.To.Table, strings.Join(all[1:], ", ")),
-				"each change gets there once, and in the order of its own job; "+
-					"but which job's comes last is not said, and batches that change the same rows wait for each other",
-				"let each write columns of its own, or make them one job")
+			r.add(finding.SharedTable, fmt.Sprintf("other jobs write to its table %s, too: %s", j.Flush.To.Table,
+				strings.Join(all[1:], ", ")),
+				"each change is written once, in the order of its own job; "+
+					"but the order between the jobs is undefined, and batches that change the same rows wait for each other",
+				"let each job write columns of its own, or combine the jobs into one")
 		}
 	}
 	return r.findings
 }
 
 const (
-	// enoughRuns is how many runs show how long the next one takes.
+	// enoughRuns is the minimum number of past runs that is needed to estimate how long the next run takes. lastRuns is the number of past
+	// runs that are read.
 	enoughRuns, lastRuns = 3, 20
 )
 
-// examineRuns compares schedules with the durations of past runs in the history.
+// examineRuns compares the schedules of the jobs with the durations of their past runs. It reads these durations from the history.
 func examineRuns(ctx context.Context, c config.Config, under func(lockKey string) history) []Finding {
 	r := &report{}
 	for _, j := range c.Jobs {
@@ -146,7 +149,7 @@ func examineRuns(ctx context.Context, c config.Config, under func(lockKey string
 		}
 		runs, err := under(j.Lock).Runs(ctx, j.Name, lastRuns)
 		if err != nil || len(runs) < enoughRuns {
-			continue // the checks of Redis report the problem
+			continue // the checks of Redis report this problem
 		}
 		r.subject = jobSubject(j.Name)
 		r.tooLong(j, slots, medianOf(runs))
@@ -154,12 +157,12 @@ func examineRuns(ctx context.Context, c config.Config, under func(lockKey string
 	return r.findings
 }
 
-// history is the part of a ledger that returns past runs, the last one first.
+// history is the part of a ledger that returns past runs, the last run first.
 type history interface {
 	Runs(ctx context.Context, job string, n int) ([]job.Record, error)
 }
 
-// tooLong finds a job whose runs take longer than it is between them.
+// tooLong adds a finding if the runs of a job take longer than the time between two of its slots.
 func (r *report) tooLong(j config.Job, slots schedule.Schedule, takes time.Duration) {
 	from := time.Now()
 	next := slots.Next(from)
@@ -167,7 +170,7 @@ func (r *report) tooLong(j config.Job, slots schedule.Schedule, takes time.Durat
 		return
 	}
 	period := slots.Next(next).Sub(next)
-	together := time.Duration(1) // how many of them may go on
+	together := time.Duration(1) // how many runs may be in progress at the same time
 	if j.Overlap == config.OverlapAllow {
 		together = max(1, time.Duration(j.MaxOverlap))
 	}
@@ -177,16 +180,18 @@ func (r *report) tooLong(j config.Job, slots schedule.Schedule, takes time.Durat
 	what := fmt.Sprintf("half of its last runs took %v or longer, and it is due again after %v", takes.Round(time.Millisecond), period)
 	switch {
 	case together > 1:
-		r.add(SeverityWarning, what, fmt.Sprintf("slots are left out, as %d runs go on: it runs less often than it says", together),
-			"a longer schedule, or a higher max_overlap")
+		r.add(finding.LongRuns, what, fmt.Sprintf("slots are skipped because %d runs go on, "+
+			"so the job runs less often than its schedule says", together),
+			"a longer interval in schedule, or a higher max_overlap")
 	case j.Overlap == config.OverlapForbid:
-		r.add(SeverityWarning, what, "slots are left out, as overlap is forbid: it runs less often than it says",
-			"a longer schedule, or @always for a flush")
+		r.add(finding.LongRuns, what, "slots are skipped because overlap is forbid, so the job runs less often than its schedule says",
+			"a longer interval in schedule, or @always for a flush")
 	case j.Overlap == config.OverlapReplace:
-		r.add(SeverityError, what, "each run is ended by the next one, as overlap is replace: it may never get to its end",
-			"a longer schedule, or overlap: forbid")
+		r.add(finding.LongRuns.As(SeverityError), what,
+			"each run is ended by the next one because overlap is replace, so no run may ever complete",
+			"a longer interval in schedule, or overlap: forbid")
 	default:
-		r.add(SeverityWarning, what, "runs pile up, as overlap is "+j.Overlap, "a longer schedule, or overlap: forbid")
+		r.add(finding.LongRuns, what, "runs pile up, because overlap is "+j.Overlap, "a longer interval in schedule, or overlap: forbid")
 	}
 }
 

@@ -24,13 +24,13 @@ import (
 	"baton/internal/redislock"
 )
 
-// Finding is something that Examine has found.
+// Finding is one result of Examine.
 type Finding = finding.Finding
 
-// Severity says how much a finding matters.
+// Severity says how serious a finding is.
 type Severity = finding.Severity
 
-// The severities of findings, the gravest first.
+// These are the severities of findings, the gravest first.
 const (
 	SeverityError   = finding.SeverityError
 	SeverityWarning = finding.SeverityWarning
@@ -39,17 +39,16 @@ const (
 )
 
 const (
-	// examineWithin bounds the examination of one server, whatever it does.
+	// examineWithin limits the time for the examination of one server.
 	examineWithin = 15 * time.Second
-	// abandonAfter is what an examination gets to notice that its time is over. Not all
-	// can: a call of the kernel that waits for a network file system cannot.
+	// abandonAfter is how long an examination may continue after its time is over, so that it can notice this and return. Not every
+	// examination can notice it: a system call that waits for a network file system cannot be interrupted.
 	abandonAfter = 250 * time.Millisecond
 )
 
-// Examine finds problems that lose data or keep a job from working: in the configuration,
-// in Redis, among the nodes, in every database and every job's table, and on this host. It
-// changes nothing. All checks run at the same time, each for a quarter of a minute
-// at most. The findings are in the order of the configuration.
+// Examine finds problems that lose data or keep a job from working: in the configuration, in Redis, among the nodes, in every database and
+// every job's table, and on this host. It changes nothing. All checks run at the same time, and each of them takes 15 seconds at most. The
+// result lists the findings in the order of the configuration.
 func Examine(ctx context.Context, c config.Config, o Options) []Finding {
 	seen := o.Seen
 	if seen == nil {
@@ -75,18 +74,19 @@ func Examine(ctx context.Context, c config.Config, o Options) []Finding {
 	return byPlace(slices.Concat(found...), c)
 }
 
-// examination checks one server, and the jobs there.
+// examination is the check of one server and of the jobs that use this server.
 type examination struct {
 	subject string
 	check   func(ctx context.Context) []Finding
 }
 
-// within gives up after d, even if the examination does not.
+// within runs the examination and returns its findings. If the examination has not ended after the time d, within waits at most
+// abandonAfter longer.
 func (e examination) within(ctx context.Context, d time.Duration) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	found := make(chan []Finding, 1)
-	go func() { found <- e.check(ctx) }() // abandoned if it hangs in the kernel: nothing can end that
+	go func() { found <- e.check(ctx) }() // abandoned if it hangs in the kernel, where no code can end it
 	select {
 	case f := <-found:
 		return f
@@ -96,15 +96,12 @@ func (e examination) within(ctx context.Context, d time.Duration) []Finding {
 	case f := <-found:
 		return f
 	case <-time.After(abandonAfter):
-		return []Finding{{
-			Severity: SeverityError, Subject: e.subject, What: fmt.Sprintf("it hangs: it could not be checked within %v", d),
-			Consequence: "what needs it hangs, too; nothing is lost, the changes wait",
-			Remedy:      "check that server, its network and its disks",
-		}}
+		return []Finding{finding.Away.Of(e.subject, fmt.Sprintf("it hangs: it could not be checked within %v", d),
+			"jobs that need it hang, too; nothing is lost, the changes wait", "check that server, its network and its disks")}
 	}
 }
 
-// examinations are all that the configuration asks for.
+// examinations returns all examinations that the configuration needs.
 func examinations(c config.Config, o Options) []examination {
 	masters := c.Redis.Masters()
 	all := []examination{{subjectConfig, func(context.Context) []Finding { return examineConfig(c, o.Self) }}}
@@ -139,7 +136,7 @@ func examinations(c config.Config, o Options) []examination {
 	return all
 }
 
-// flushesOf are the flushes that read a store.
+// flushesOf returns the flush jobs that read a store.
 func flushesOf(c config.Config, store string) []config.Job {
 	return slices.DeleteFunc(slices.Clone(c.Jobs), func(j config.Job) bool { return j.IsCommand() || j.Flush.From.Store != store })
 }
@@ -148,12 +145,12 @@ func storeSubject(name string) string    { return fmt.Sprintf("store %q", name) 
 func databaseSubject(name string) string { return fmt.Sprintf("database %q", name) }
 func jobSubject(name string) string      { return fmt.Sprintf("job %q", name) }
 
-// examineRedis checks where the data is, and, unless that is elsewhere, the lock.
+// examineRedis checks the Redis that contains the data of the jobs. If lockElsewhere is false, this Redis also has the lock.
 func examineRedis(ctx context.Context, c config.Config, lockElsewhere bool) []Finding {
 	o := redisconn.PreflightOptions{Subject: "redis", LockKey: c.Election.LockKey}
 	if lockElsewhere {
 		if o.LockKey = ""; len(c.Jobs) == 0 {
-			return nil // nothing uses it
+			return nil // the configuration does not use this Redis
 		}
 	}
 	flushes := flushesOf(c, "")
@@ -168,25 +165,25 @@ func examineStore(ctx context.Context, c config.Config, o redisconn.PreflightOpt
 		o.WaitReplicas = lock.WaitReplicas
 		access := redislock.Access(lock)
 		if slices.ContainsFunc(c.Jobs, func(j config.Job) bool { return !j.IsCommand() }) {
-			access.Places = append(access.Places, redisledger.Access(lock.Key))
+			access.Keys = append(access.Keys, redisledger.Access(lock.Key))
 		}
 		o.Accesses = append(o.Accesses, access)
 	}
 	store, err := site.OpenRedis(c)
 	if err != nil {
-		return []Finding{{Severity: SeverityError, Subject: o.Subject, What: err.Error(),
-			Consequence: "the node does not start", Remedy: "correct " + c.Redis.At("") + " of the configuration"}}
+		return []Finding{finding.Unopened.Of(o.Subject, err.Error(), "the node does not start",
+			"correct "+c.Redis.At("")+" of the configuration")}
 	}
-	defer func() { _ = store.Close() }() // nothing was written
-	if o.Store {                         // whose ping is in the list of no lock
+	defer func() { _ = store.Close() }() // no data was written
+	if o.Store {                         // a store has no lock, so no lock lists PING among its commands
 		o.Accesses = append(o.Accesses, redisconn.Access{
-			Places:      []redisconn.Place{{Commands: []string{"PING"}}},
-			Consequence: "connections that have rested are made again, and only its runs show that the store is away",
+			Keys:        []redisconn.KeyCommands{{Commands: []string{"PING"}}},
+			Consequence: "idle connections are opened again, and only the job's runs show that the store is away",
 			Shows:       "when it is away",
 		})
 	}
 	for _, j := range jobs {
-		if access, err := accessOf(j, store.IsCluster()); err == nil { // else its keys cannot be examined, which is a finding
+		if access, err := accessOf(j, store.IsCluster()); err == nil { // examineKeys reports this error as a finding
 			o.Accesses = append(o.Accesses, access)
 		}
 	}
@@ -203,7 +200,7 @@ func examineStore(ctx context.Context, c config.Config, o redisconn.PreflightOpt
 	return found
 }
 
-// accessOf returns the commands that a job sends to Redis: a Cluster or one server.
+// accessOf returns the commands that a job sends to its Redis. The commands depend on whether this Redis is a Cluster.
 func accessOf(j config.Job, cluster bool) (redisconn.Access, error) {
 	wait := false
 	if s, err := schedule.Parse(j.Schedule, time.UTC); err == nil {
@@ -216,7 +213,7 @@ func accessOf(j config.Job, cluster bool) (redisconn.Access, error) {
 	return source.Access(wait, cluster), nil
 }
 
-// examineKeys counts the waiting changes. This finds keys that hold something else.
+// examineKeys counts the waiting changes of a job. In this way it also finds keys that have a wrong type.
 func examineKeys(ctx context.Context, j config.Job, store *redisconn.Store) []Finding {
 	pipeline, err := tasks.Flush(j, store)
 	if err == nil {
@@ -228,12 +225,11 @@ func examineKeys(ctx context.Context, j config.Job, store *redisconn.Store) []Fi
 	if _, uncounted := errors.AsType[*flush.UncountedError](err); err == nil || uncounted || ctx.Err() != nil {
 		return nil
 	}
-	return []Finding{{Severity: SeverityError, Subject: jobSubject(j.Name),
-		What:        "the waiting changes in Redis cannot be read: " + err.Error(),
-		Consequence: "the job fails; nothing is lost, the changes wait", Remedy: "as said; other programs must not write to baton's keys"}}
+	return []Finding{finding.UnreadableChanges.Of(jobSubject(j.Name), "the waiting changes in Redis cannot be read: "+err.Error(),
+		"the job fails; nothing is lost, the changes wait", "correct this key; other programs must not write to baton's keys")}
 }
 
-// makesItsTables reports whether jobs write to a database, and each of them makes its table.
+// makesItsTables reports whether at least one job writes to a database, and all jobs that write to it create their tables themselves.
 func makesItsTables(jobs []config.Job, database string) bool {
 	some := false
 	for _, j := range jobs {
@@ -248,16 +244,14 @@ func makesItsTables(jobs []config.Job, database string) bool {
 	return some
 }
 
-// examineDatabase checks a database, and the tables of the jobs that write there.
+// examineDatabase checks a database and the tables that jobs write there.
 func examineDatabase(ctx context.Context, c config.Config, name string) []Finding {
 	store, err := site.OpenDatabase(c, name)
 	if err != nil {
-		return []Finding{{Severity: SeverityError, Subject: databaseSubject(name), What: err.Error(),
-			Consequence: "the node does not start",
-			Remedy: "correct databases." + name + " of the configuration; " +
-				"the file of the dsn must be readable by the user that runs doctor"}}
+		return []Finding{finding.Unopened.Of(databaseSubject(name), err.Error(), "the node does not start",
+			"correct databases."+name+" of the configuration; the file of the dsn must be readable by the user that runs doctor")}
 	}
-	defer func() { _ = store.Close() }() // nothing was written
+	defer func() { _ = store.Close() }() // no data was written
 	found, usable := store.Preflight(ctx, makesItsTables(c.Jobs, name))
 	for _, j := range c.Jobs {
 		if usable && j.Flush.To.Database == name {
@@ -267,33 +261,40 @@ func examineDatabase(ctx context.Context, c config.Config, name string) []Findin
 	return found
 }
 
-// examineTable matches a job with its table as the job itself does.
+// examineTable checks whether a job fits its table, in the same way as the job itself does before it flushes.
 func examineTable(ctx context.Context, c config.Config, j config.Job, store *sql.Store) []Finding {
 	subject := jobSubject(j.Name)
+	if other, ok := errors.AsType[*sql.OtherElectionError](store.CheckElection(ctx, j.Name)); ok { // any other error is reported below
+		return []Finding{finding.OtherElection.Of(subject,
+			fmt.Sprintf("its fence in database %q belongs to lock %q, and election.lock_key is %q",
+				j.Flush.To.Database, other.LockKey, other.Ours),
+			"the job fails: both would use one fence and one ledger", other.Remedy())}
+	}
 	plan, err := planOf(ctx, j, c.Node.ID, store)
 	switch {
 	case errors.Is(err, flush.ErrTransient) || ctx.Err() != nil:
-		return []Finding{{Severity: SeverityInfo, Subject: subject, What: fmt.Sprintf("its table could not be checked: %v", err),
-			Consequence: "faults there show at the first flush", Remedy: "ask again"}}
+		return []Finding{finding.UncheckedDatabase.Of(subject, fmt.Sprintf("its table could not be checked: %v", err),
+			"faults of the table appear at the first flush", "run doctor again")}
 	case err != nil:
 		return misfits(subject, err)
 	}
-	if _, err := store.Table(ctx, plan.Table.Name); errors.Is(err, flush.ErrNoTable) { // and the job may make it, or there were no plan
-		return []Finding{{Severity: SeverityOK, Subject: subject, What: fmt.Sprintf(
+	// The job makes its table, because planOf otherwise fails without a table.
+	if _, err := store.Table(ctx, plan.Table.Name); errors.Is(err, flush.ErrNoTable) {
+		return []Finding{finding.JobFits.Of(subject, fmt.Sprintf(
 			"table %s of database %q is not there yet: the first flush makes it, and baton job preview %s shows how",
-			plan.Table.Name, j.Flush.To.Database, j.Name)}}
+			plan.Table.Name, j.Flush.To.Database, j.Name), "", "")}
 	}
 	found := append(store.PreflightTable(ctx, preflightTable(j, plan)), resets(j, plan)...)
 	found = append(found, unaccepted(ctx, c, j, store)...)
 	if !slices.ContainsFunc(found, func(f Finding) bool { return f.Severity.Rank() <= SeverityWarning.Rank() }) {
-		found = append(found, Finding{Severity: SeverityOK, Subject: subject, What: fmt.Sprintf(
-			"table %s of database %q fits; columns written: %d", plan.Table.Name, j.Flush.To.Database, len(plan.Columns))})
+		found = append(found, finding.JobFits.Of(subject, fmt.Sprintf(
+			"table %s of database %q fits; columns written: %d", plan.Table.Name, j.Flush.To.Database, len(plan.Columns)), "", ""))
 	}
 	return found
 }
 
 func planOf(ctx context.Context, j config.Job, nodeID string, sink flush.Sink) (*row.Plan, error) {
-	// Nothing is read from the sources: they only describe the records that they can deliver.
+	// The pipeline needs a Redis only to open its sources. No source is read, so any address is enough.
 	redis, err := redisconn.Open(redisconn.Options{URL: "redis://127.0.0.1:6379"})
 	if err != nil {
 		return nil, err
@@ -311,7 +312,7 @@ func planOf(ctx context.Context, j config.Job, nodeID string, sink flush.Sink) (
 	return pipeline.Plan(ctx)
 }
 
-// misfits makes a finding of every problem of a mapping.
+// misfits returns one finding for each problem that the error err of a mapping contains.
 func misfits(subject string, err error) []Finding {
 	problems := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok && strings.Contains(err.Error(), "\n") {
@@ -319,24 +320,25 @@ func misfits(subject string, err error) []Finding {
 	}
 	var found []Finding
 	for _, p := range problems {
-		found = append(found, Finding{Severity: SeverityError, Subject: subject, What: p.Error(),
-			Consequence: "the job fails until this is fixed; nothing is lost, the changes wait in Redis until its memory is full",
-			Remedy:      "fix the table, or the job in the configuration, as said"})
+		found = append(found, finding.Misfit.Of(subject, p.Error(),
+			"the job fails until this is fixed; nothing is lost, the changes wait in Redis until its memory is full",
+			"fix the table, or the job in the configuration"))
 	}
 	return found
 }
 
-// preflightTable returns the kinds of changes that a job makes to its table.
+// preflightTable returns the table that a job writes, with the kinds of changes that the job makes to it.
 func preflightTable(j config.Job, plan *row.Plan) sql.PreflightTable {
 	t := sql.PreflightTable{Job: j.Name, Plan: plan, Insert: true, Update: len(plan.Key) > 0 && !plan.Keep}
 	to := j.Flush.To
+	t.Keep = to.KeepDeleted > 0
 	switch mapping.Mode(to.Mode) {
 	case mapping.ModeReplace:
 		t.Delete = true
 	case mapping.ModeDelete:
 		t.Insert, t.Update, t.Delete = false, false, true
 	}
-	source, _ := tasks.Source(j) // checked with the configuration
+	source, _ := tasks.Source(j) // an error of Source was reported when the configuration was checked
 	policy := source.Policy
 	gone := policy.OnMissing == mapping.MissingDelete || policy.VanishedPct > 0 && policy.OnMissing != mapping.MissingNull
 	t.Delete = t.Delete || gone || len(to.DeleteWhen) > 0

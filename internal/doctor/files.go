@@ -13,12 +13,13 @@ import (
 
 	"baton/internal/certificate"
 	"baton/internal/config"
+	"baton/internal/finding"
 	"baton/internal/secret"
 	"baton/internal/status/auth"
 )
 
-// examineFiles finds secrets that other users can read, and programs and directories that
-// they can change. The content of a file is checked where the file is used.
+// examineFiles finds secrets that other users can read, and programs and directories that other users can change. It does not check the
+// contents of files, because other checks do that where a file is used.
 func examineFiles(c config.Config, o Options) []Finding {
 	r := &report{}
 	if o.ConfigFile != "" {
@@ -29,14 +30,14 @@ func examineFiles(c config.Config, o Options) []Finding {
 	}
 	r.encryption(c.HTTP)
 	if program, err := os.Executable(); err == nil {
-		r.changeable(program, "every user of this host can have baton's user run anything, with its passwords")
+		r.changeable(program, "every user of this host can make baton's user run any program, with baton's passwords")
 	}
 	r.ownDirectories(o)
 	r.adminSocket(c.HTTP.AdminSocket, o)
 	return r.findings
 }
 
-// encryption checks what secures page and API.
+// encryption checks the tokens and the certificate of the status page and the API.
 func (r *report) encryption(h config.HTTP) {
 	r.subject = subjectConfig
 	var c *certificate.Certificate
@@ -45,23 +46,23 @@ func (r *report) encryption(h config.HTTP) {
 		c, err = certificate.Open(h)
 	}
 	if err != nil {
-		r.add(SeverityError, err.Error(), "the node does not start", "as said; run doctor as the user that baton runs as")
+		r.add(finding.UnusableToken, err.Error(), "the node does not start", "correct this; run doctor as the user that baton runs as")
 		return
 	}
 	if c == nil {
 		return
 	}
 	if what, refused := c.Ends(time.Now()); what != "" {
-		severity := SeverityWarning
+		kind := finding.EndingCertificate
 		if refused {
-			severity = SeverityError
+			kind = finding.EndedCertificate
 		}
-		r.add(severity, "http.tls: "+what, "browsers, Prometheus and baton --server refuse to connect; the node leads nevertheless",
-			"renew it in its files: they are read again, without a restart")
+		r.add(kind, "http.tls: "+what, "browsers, Prometheus and baton --server refuse to connect; the node leads nevertheless",
+			"replace the certificate files with renewed ones: baton reads them without a restart")
 	}
 }
 
-// others are the users of the host that are neither the owner nor in the group.
+// These are the permissions of users that neither own the file nor belong to its group.
 const (
 	othersRead  fs.FileMode = 0o004
 	othersWrite fs.FileMode = 0o002
@@ -71,12 +72,12 @@ func (r *report) changeable(path, consequence string) {
 	r.subject = "file " + path
 	info, err := os.Stat(path)
 	if err == nil && info.Mode()&othersWrite != 0 && info.Mode()&fs.ModeSticky == 0 {
-		r.add(SeverityError, "every user of this host can write to it", consequence, "chmod o-w "+path)
+		r.add(finding.WritableByOthers, "every user of this host can write to it", consequence, "chmod o-w "+path)
 	}
 }
 
 func (r *report) configFile(path string, c config.Config) {
-	r.changeable(path, "every user of this host can have baton run anything, with its passwords")
+	r.changeable(path, "every user of this host can make baton run any program, with baton's passwords")
 	info, err := os.Stat(path)
 	if err != nil || info.Mode()&othersRead == 0 {
 		return
@@ -92,18 +93,19 @@ func (r *report) configFile(path string, c config.Config) {
 		}
 	}
 	if slices.Sort(keys); len(keys) > 0 {
-		r.add(SeverityError, "every user of this host can read it, and it has secrets in it: "+strings.Join(keys, ", "),
+		r.add(finding.SecretsInReadableFile, "every user of this host can read it, and it has secrets in it: "+strings.Join(keys, ", "),
 			"every user of this host knows them",
 			"chmod 640, and chgrp to baton's group; better, put each into a file of its own (password_file, dsn_file, "+
-				"url_file, secrets), handed over by LoadCredential=")
+				"url_file, secrets), passed by LoadCredential=")
 	}
 }
 
 func (r *report) secretFile(path string) {
-	r.changeable(path, "every user of this host can have baton use another secret, or another server")
+	r.changeable(path, "every user of this host can make baton use another secret, or another server")
 	if info, err := os.Stat(path); err == nil && info.Mode()&othersRead != 0 {
-		r.add(SeverityError, "every user of this host can read it, and it holds a secret", "every user of this host knows the secret",
-			"chmod o-r "+path+", and change the secret; better, hand it over by LoadCredential=")
+		r.add(finding.ReadableSecret, "every user of this host can read it, and it holds a secret",
+			"every user of this host knows the secret",
+			"chmod o-r "+path+", and change the secret; better, pass it by LoadCredential=")
 	}
 }
 
@@ -119,16 +121,16 @@ func (r *report) ownDirectories(o Options) {
 		if err != nil || !info.IsDir() {
 			continue
 		}
-		r.changeable(dir, "every user of this host can have baton forget which epochs there were, or take orders in its place")
+		r.changeable(dir, "every user of this host can delete the epochs that baton remembers, or receive orders in its place")
 		if err := mayWrite(dir); given && err != nil {
-			r.add(SeverityError, fmt.Sprintf("this user cannot write there: %v", err),
+			r.add(finding.UnwritableDirectory, fmt.Sprintf("this user cannot write there: %v", err),
 				"the locks of a crashed daemon are not released at once, and the highest epoch is not remembered",
-				"chown it to baton's user; StateDirectory= and RuntimeDirectory= of the unit do")
+				"chown it to baton's user; StateDirectory= and RuntimeDirectory= of the unit do this")
 		}
 	}
 }
 
-// adminSocket checks the permissions of the socket: write access is the right to give orders.
+// adminSocket checks the permissions of the admin socket. Every user that may write to this socket can give orders to the node.
 func (r *report) adminSocket(path string, o Options) {
 	switch path {
 	case config.Off:
@@ -145,7 +147,7 @@ func (r *report) adminSocket(path string, o Options) {
 	}
 }
 
-// sqliteFiles are the files of the configuration's databases.
+// sqliteFiles returns the files of the configuration's databases.
 func sqliteFiles(c config.Config) []string {
 	var files []string
 	for _, name := range slices.Sorted(maps.Keys(c.Databases)) {

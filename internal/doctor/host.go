@@ -7,22 +7,23 @@ import (
 	"strings"
 
 	"baton/internal/config"
+	"baton/internal/finding"
 )
 
 const (
-	// fewFiles is a limit of open files that many jobs and databases may reach.
+	// fewFiles is a low limit of open files, which many jobs and databases may reach.
 	fewFiles = 1024
-	// Free space below littleSpace is a warning; below noSpace it is an error.
+	// littleSpace and noSpace are numbers of bytes. Less free space than littleSpace is a warning, and less than noSpace is an error.
 	littleSpace, noSpace = 256 << 20, 8 << 20
 )
 
-// examineMachine checks the node's needs of the kernel: a synchronized clock, enough open
-// files and free space on the disk.
+// examineMachine checks the properties of the host that a node needs: a synchronized clock, enough open files and free space on the
+// disk.
 func examineMachine(c config.Config, o Options) []Finding {
 	r := &report{subject: subjectHost}
 	r.ntp(kernelClock())
 	if limit, ok := openFiles(); ok && limit < fewFiles {
-		r.add(SeverityWarning, fmt.Sprintf("a process may open %d files", limit),
+		r.add(finding.FewFiles, fmt.Sprintf("a process may open %d files", limit),
 			"with many jobs, lanes and readers of the page connections are refused, and runs fail",
 			"LimitNOFILE= in the unit, or ulimit -n")
 	}
@@ -32,7 +33,7 @@ func examineMachine(c config.Config, o Options) []Finding {
 		}
 	}
 	if !r.grave() {
-		r.add(SeverityOK, "its clock, its limits and its disks do", "", "")
+		r.add(finding.HostFits, "its clock, its limits and its disks are fine", "", "")
 	}
 	return r.findings
 }
@@ -46,28 +47,29 @@ type clockState struct {
 func (r *report) ntp(s clockState) {
 	switch {
 	case !s.known:
-		r.add(SeverityInfo, fmt.Sprintf("whether its clock is synchronized could not be checked: %v", s.why),
-			"a clock that runs away has slots start early or late", "ask timedatectl")
+		r.add(finding.UncheckedHostClock, fmt.Sprintf("whether its clock is synchronized could not be checked: %v", s.why),
+			"with a wrong clock, slots start early or late", "check it with timedatectl")
 	case !s.synchronized:
-		r.add(SeverityWarning, "its clock is not synchronized",
+		r.add(finding.UnsyncedClock, "its clock is not synchronized",
 			"nothing is lost: leases do not go by clocks. But it drifts by seconds a day, and slots start by the leader's clock",
-			"run chrony, systemd-timesyncd or another NTP client; a guest may have its clock from its host, "+
-				"then this can be passed over")
+			"run chrony, systemd-timesyncd or another NTP client; a virtual machine may get its time from its host, "+
+				"then ignore this warning")
 	}
 }
 
 func (r *report) space(dir string, free int64) {
-	const consequence = "the highest epoch is not remembered on this host, and a database there takes no batch: the changes wait in Redis"
+	const consequence = "the highest epoch is not stored on this host, and a database on this disk accepts no batch: the " +
+		"changes wait in Redis"
 	switch {
 	case free < noSpace:
-		r.add(SeverityError, fmt.Sprintf("the disk of %s is full: %d MiB are free", dir, free>>20), consequence, "make room")
+		r.add(finding.FullDisk, fmt.Sprintf("the disk of %s is full: %d MiB are free", dir, free>>20), consequence, "free some disk space")
 	case free < littleSpace:
-		r.add(SeverityWarning, fmt.Sprintf("the disk of %s is nearly full: %d MiB are free", dir, free>>20),
-			"soon "+consequence, "make room")
+		r.add(finding.NearlyFullDisk, fmt.Sprintf("the disk of %s is nearly full: %d MiB are free", dir, free>>20),
+			"soon "+consequence, "free some disk space")
 	}
 }
 
-// placesOfState are the directories on this host that are written to.
+// placesOfState returns the directories on this host in which the node writes files.
 func placesOfState(c config.Config, o Options) []string {
 	var dirs []string
 	if dir, _, _ := strings.Cut(o.env("STATE_DIRECTORY"), ":"); dir != "" {
@@ -81,6 +83,6 @@ func placesOfState(c config.Config, o Options) []string {
 	return dirs
 }
 
-// usualState and usualRuntime are the directories that systemd makes for the unit.
+// usualState and usualRuntime return the state directory and the runtime directory that systemd makes for the unit.
 func (o Options) usualState() string   { return filepath.Join("/var/lib", directoryOf(o.Unit)) }
 func (o Options) usualRuntime() string { return filepath.Join("/run", directoryOf(o.Unit)) }

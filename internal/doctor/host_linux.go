@@ -4,7 +4,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernelClock asks whether the clock is kept right. It changes nothing.
+// kernelClock asks the kernel whether the clock is synchronised. It changes nothing.
 func kernelClock() clockState {
 	var t unix.Timex
 	state, err := unix.Adjtimex(&t)
@@ -19,7 +19,7 @@ func clockStateOf(state, status int, err error) clockState {
 	return clockState{known: true, synchronized: state != timeError && status&unix.STA_UNSYNC == 0}
 }
 
-// openFiles is how many files a process may open.
+// openFiles returns how many files a process may open.
 func openFiles() (uint64, bool) {
 	var l unix.Rlimit
 	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l)
@@ -35,5 +35,6 @@ func freeSpace(dir string) (int64, bool) {
 	return int64(s.Bavail) * s.Bsize, true
 }
 
-// mayWrite asks the kernel, which knows of users, read-only mounts and sandboxes.
+// mayWrite returns an error if this process may not write in dir. It asks the kernel, because the kernel also considers users, read-only
+// mounts and sandboxes.
 func mayWrite(dir string) error { return unix.Access(dir, unix.W_OK|unix.X_OK) }

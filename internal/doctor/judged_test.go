@@ -22,13 +22,13 @@ func flushOf(name string, from config.From, to config.To) config.Job {
 	return config.Job{Name: name, Schedule: "@hourly", Flush: config.Flush{From: from, To: to}}
 }
 
-// Redis is asked for the permissions of just what each kind of job sends.
+// Doctor asks Redis for exactly the permissions of the commands that each kind of job sends.
 func TestWhatAJobDoesToRedisIsKnown(t *testing.T) {
 	always := flushOf("stream", config.From{Type: spec.Stream, Key: "events", Retain: time.Hour}, config.To{})
 	always.Schedule = "@always"
 	for _, c := range []struct {
 		job  config.Job
-		want string // the keys; the key of a row; what is sent, and what is not
+		want string // the keys; the key of a row; the commands that are sent, and those that are not
 	}{
 		{flushOf("sharded", config.From{Type: spec.Counters, Key: "views:[0-2]"}, config.To{}), "views:0 views:1 views:2; ; HSCAN S 0, RENAME K S; "},
 		{flushOf("totals", config.From{Type: spec.Counters, Key: "total", Mode: config.ModeWatermark}, config.To{}),
@@ -51,7 +51,7 @@ func TestWhatAJobDoesToRedisIsKnown(t *testing.T) {
 		}
 		parts := strings.Split(c.want, "; ")
 		var keys []string
-		for _, p := range a.Places {
+		for _, p := range a.Keys {
 			keys = append(keys, p.Key)
 			if p.Names["R"] != parts[1] {
 				t.Errorf("%s: a row is %q, want %q", c.job.Name, p.Names["R"], parts[1])
@@ -60,7 +60,7 @@ func TestWhatAJobDoesToRedisIsKnown(t *testing.T) {
 		if got := strings.Join(keys, " "); got != parts[0] || a.Subject != fmt.Sprintf("job %q", c.job.Name) {
 			t.Errorf("%s: keys %q, want %q, of %s", c.job.Name, got, parts[0], a.Subject)
 		}
-		sent := a.Places[0].Sent("set")
+		sent := a.Keys[0].Sent("set")
 		for i, list := range parts[2:] {
 			for command := range strings.SplitSeq(list, ", ") {
 				if command != "" && slices.Contains(sent, command) != (i == 0) {
@@ -71,7 +71,7 @@ func TestWhatAJobDoesToRedisIsKnown(t *testing.T) {
 	}
 }
 
-// And the database for the rights of just what it does to its table.
+// Doctor asks the database for exactly the rights that each job needs on its table.
 func TestWhatAJobDoesToItsTableIsKnown(t *testing.T) {
 	keyed, kept, bare := &row.Plan{Key: []int{0}}, &row.Plan{Key: []int{0}, Keep: true}, &row.Plan{}
 	for _, c := range []struct {
@@ -105,6 +105,9 @@ func TestWhatAJobDoesToItsTableIsKnown(t *testing.T) {
 			t.Errorf("%s: %s, want %s; %+v", c.name, text, c.want, got)
 		}
 	}
+	if keeping := flushOf("j", config.From{Type: spec.Hashes, Key: "user:<id>"}, config.To{KeepDeleted: time.Hour}); !preflightTable(keeping, keyed).Keep {
+		t.Error("a job with keep_deleted needs no right to read whole rows")
+	}
 }
 
 func TestWhatIsUsualIsNotTold(t *testing.T) {
@@ -115,7 +118,7 @@ func TestWhatIsUsualIsNotTold(t *testing.T) {
 		c := configOf("redis://127.0.0.1:1")
 		c.Election.TTL = ttl
 		flushes := flushOf("flush", config.From{}, config.To{Database: "main", Table: "a"})
-		flushes.Grace = time.Hour // a flush has none to speak of
+		flushes.Grace = time.Hour // a flush has no grace
 		other, elsewhere := flushOf("other table", config.From{}, config.To{Database: "main", Table: "b"}), flushOf("other database", config.From{}, config.To{Database: "two", Table: "a"})
 		c.Jobs = []config.Job{flushes, other, elsewhere, command("one", ttl-1), command("two", ttl-1)}
 		if all := examineConfig(c, false); len(all) != want {
@@ -146,8 +149,8 @@ func TestRunsThatAreTooLongForTheirScheduleMeanSomethingElseUnderEachOverlap(t *
 	if err != nil {
 		t.Fatal(err)
 	}
-	for overlap, want := range map[string]string{config.OverlapForbid: "warning slots are left out", config.OverlapReplace: "error each run is ended by the next one",
-		config.OverlapQueueOne: "warning runs pile up, as overlap is " + config.OverlapQueueOne} {
+	for overlap, want := range map[string]string{config.OverlapForbid: "warning slots are skipped", config.OverlapReplace: "error each run is ended by the next one",
+		config.OverlapQueueOne: "warning runs pile up, because overlap is " + config.OverlapQueueOne} {
 		for took, told := range map[time.Duration]bool{10*time.Second - 1: false, 10 * time.Second: true} {
 			r := &report{subject: "j"}
 			r.tooLong(config.Job{Policy: config.Policy{Overlap: overlap}}, every, took)
@@ -159,7 +162,7 @@ func TestRunsThatAreTooLongForTheirScheduleMeanSomethingElseUnderEachOverlap(t *
 	for took, told := range map[time.Duration]bool{30*time.Second - 1: false, 30 * time.Second: true} {
 		r := &report{subject: "j"}
 		r.tooLong(config.Job{Policy: config.Policy{Overlap: config.OverlapAllow, MaxOverlap: 3}}, every, took)
-		if len(r.findings) > 0 != told || told && !strings.Contains(r.findings[0].Consequence, "as 3 runs go on") {
+		if len(r.findings) > 0 != told || told && !strings.Contains(r.findings[0].Consequence, "because 3 runs go on") {
 			t.Errorf("three at a time, after %v: %+v", took, r.findings)
 		}
 	}
@@ -202,14 +205,14 @@ func TestDirectoriesAndProgramsOfBatonAreLookedAt(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(run, "admin.sock"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(filepath.Join(run, "admin.sock"), 0o666); err != nil { // a file is no socket
+	if err := os.Chmod(filepath.Join(run, "admin.sock"), 0o666); err != nil { // a regular file is not a socket
 		t.Fatal(err)
 	}
 	c := configOf("redis://127.0.0.1:1")
 	c.HTTP.AdminSocket = ""
 	all := examineFiles(c, Options{Getenv: env})
 	wantFound(t, all, SeverityError, "file "+run, "can write to it")
-	if len(all) != 1 { // in a directory like /tmp nobody removes what is another's
+	if len(all) != 1 { // in a directory such as /tmp, users cannot remove the files of other users
 		t.Errorf("%+v", all)
 	}
 	if o := (Options{Unit: "baton@reports.service"}); o.usualState() != "/var/lib/baton-reports" || o.usualRuntime() != "/run/baton-reports" {
@@ -232,7 +235,7 @@ func TestDirectoriesAndProgramsOfBatonAreLookedAt(t *testing.T) {
 }
 
 func TestADirectoryThatCannotBeWrittenIsTold(t *testing.T) {
-	const readOnly = "/proc/self" // of a file system that nobody can write to
+	const readOnly = "/proc/self" // on a file system to which no user can write
 	r := &report{}
 	r.ownDirectories(Options{Getenv: func(name string) (string, bool) { return map[string]string{"STATE_DIRECTORY": readOnly}[name], true }})
 	wantFound(t, r.findings, SeverityError, "file "+readOnly, "this user cannot write there")

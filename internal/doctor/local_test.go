@@ -45,7 +45,7 @@ func TestAConfigurationThatIsAllowedAndSeldomMeantIsTold(t *testing.T) {
 	c.Jobs = []config.Job{flushTo("one"), flushTo("two"), {Name: "long", Command: config.Command{"true"}, Policy: config.Policy{Grace: time.Hour}}}
 	all := examineConfig(c, false)
 	wantFound(t, all, SeverityWarning, "configuration", "election.ttl is 5m0s, which is long")
-	wantFound(t, all, SeverityWarning, "configuration", "http.listen is :9747, beyond this host, without http.tls")
+	wantFound(t, all, SeverityWarning, "configuration", "http.listen is :9747, reachable from other hosts, without http.tls")
 	wantFound(t, all, SeverityInfo, `job "one"`, "other jobs write to its table users, too: two")
 	wantFound(t, all, SeverityInfo, `job "long"`, "its grace is 1h0m0s")
 	wantRemedies(t, all)
@@ -58,7 +58,7 @@ func TestAConfigurationThatIsAllowedAndSeldomMeantIsTold(t *testing.T) {
 	c.Election.TTL, c.HTTP.TLS, c.Jobs = time.Second, &config.ServerTLS{}, c.Jobs[:1]
 	all = examineConfig(c, false)
 	wantFound(t, all, SeverityInfo, "configuration", "which is short")
-	wantFound(t, all, SeverityInfo, "configuration", "http.listen is :9747, beyond this host")
+	wantFound(t, all, SeverityInfo, "configuration", "http.listen is :9747, reachable from other hosts")
 	wantNone(t, all, "too: ")
 	for _, listen := range []string{"127.0.0.1:1", "[::1]:1", "localhost:1", "off"} {
 		c.HTTP.Listen = listen
@@ -78,12 +78,12 @@ func TestNodesThatDifferAreTold(t *testing.T) {
 	own := config.Hash(c)
 	twin := node("d", "2", own, 0, 0)
 	twin.Twin = "another"
-	p := redislock.Picture{Now: now, Owner: "o", Leader: "a", Nodes: []redislock.Node{
+	p := redislock.ElectionState{Now: now, Owner: "o", Leader: "a", Nodes: []redislock.Node{
 		node("a", "2", own, 0, 0), node("b", "1", "other", -2500, 0), node("c", "1", "other", 9000, time.Hour), twin, node("here", "2", own, 900, 0),
 	}}
 	all := judgeNodes(p, c)
 	wantFound(t, all, SeverityWarning, `node "b"`, "its clock is 2.5s behind that of Redis")
-	wantFound(t, all, SeverityWarning, `node "b"`, "configured otherwise than those of the leader, a")
+	wantFound(t, all, SeverityWarning, `node "b"`, "have another configuration than those of the leader, a")
 	wantFound(t, all, SeverityInfo, `node "b"`, "its version is 1, and the leader, a, has 2")
 	wantFound(t, all, SeverityError, `node "d"`, "two processes have this node.id")
 	if len(all) != 4 {
@@ -160,7 +160,7 @@ func TestFilesThatOthersMayReadOrChangeAreTold(t *testing.T) {
 	}
 }
 
-// The kernel is asked for real, and what it may answer is judged.
+// The test asks the real kernel, and judges the possible answers.
 func TestAClockThatNobodyKeepsRightIsTold(t *testing.T) {
 	if s := kernelClock(); !s.known && s.why == nil {
 		t.Errorf("%+v", s)
@@ -212,8 +212,8 @@ func TestTooFewFilesAreTold(t *testing.T) {
 	wantFound(t, examineMachine(configOf("redis://127.0.0.1:1"), Options{}), SeverityWarning, "host", "a process may open 512 files")
 }
 
-// systemd answers what one has answered: the texts are those of a real one (252) that was
-// asked about the unit in deploy, with and without drop-ins.
+// answering makes systemd answer with recorded texts. A real systemd (252) printed these texts about the unit in deploy, with and
+// without drop-ins.
 func answering(t *testing.T, name string) {
 	t.Helper()
 	texts, err := filepath.Abs(filepath.Join("testdata", "systemctl", name))
@@ -221,7 +221,7 @@ func answering(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	// Each answers for the one unit that it was asked about.
+	// Each recorded answer belongs to one unit.
 	unit := "baton.service"
 	if strings.HasPrefix(name, "instance") {
 		unit = "baton@reports.service"
@@ -281,7 +281,7 @@ func TestAFileThatTheSandboxForbidsIsTold(t *testing.T) {
 		}
 		wantFound(t, all, SeverityError, "unit baton.service", path+", cannot be written in its sandbox ("+why)
 	}
-	answering(t, "bad") // it has ReadWritePaths=/srv/data
+	answering(t, "bad") // the drop-in sets ReadWritePaths=/srv/data
 	wantNone(t, examineUnit(t.Context(), of("/srv/data/x.db"), "baton.service"), "sandbox")
 }
 
@@ -295,7 +295,7 @@ func TestAHostWithoutTheUnitIsWorthKnowing(t *testing.T) {
 	wantRemedies(t, all)
 }
 
-// A configuration of its own has an instance of its own, with directories of its own.
+// A separate configuration has a separate instance of the unit, with its own directories.
 func TestTheInstanceOfTheConfigurationIsLookedAt(t *testing.T) {
 	for file, want := range map[string]string{
 		"": "baton.service", "/etc/baton/baton.yaml": "baton.service", "/etc/baton/reports.yaml": "baton@reports.service", "/etc//baton/./reports.yaml": "baton@reports.service",
@@ -321,7 +321,7 @@ func TestTheInstanceOfTheConfigurationIsLookedAt(t *testing.T) {
 	if text := fmt.Sprint(all); !strings.Contains(text, "systemctl edit baton@reports; or keep it in /var/lib/baton-reports}") {
 		t.Errorf("the remedy is another unit's: %s", text)
 	}
-	answering(t, "instance-none") // no package on this host
+	answering(t, "instance-none") // there is no package on this host
 	all = examineUnit(t.Context(), c, name)
 	wantFound(t, all, SeverityInfo, subject, "systemd has no such unit on this host (not-found)")
 	wantRemedies(t, all)
@@ -335,7 +335,7 @@ func TestTimesOfSystemdAreRead(t *testing.T) {
 	}
 }
 
-// However it is printed, a finding is the same five texts.
+// A finding has the same five texts in every output.
 func TestAFindingIsFiveTexts(t *testing.T) {
 	text, err := json.Marshal(Finding{Severity: SeverityError, Subject: "s", What: "w", Consequence: "c", Remedy: "r"})
 	if err != nil || string(text) != `{"severity":"error","subject":"s","what":"w","consequence":"c","remedy":"r"}` {

@@ -5,22 +5,22 @@ import (
 	"strings"
 
 	"baton/internal/config"
+	"baton/internal/finding"
 )
 
-// Options say what to check beside the servers.
+// Options selects checks in addition to the checks of the servers.
 type Options struct {
-	// ConfigFile is the path of the configuration file; "" if there is none.
+	// ConfigFile is the path of the configuration file, or "" if there is no file.
 	ConfigFile string
-	// Unit is the systemd unit of baton on this host, to be checked; [UnitOf] returns the one of
-	// the packages. A daemon leaves it empty, since it may lack the right to query systemd.
+	// Unit is the name of the systemd unit of baton on this host. This unit is checked too, unless Unit is "". [UnitOf] returns the unit
+	// that baton's packages install. A daemon that checks itself sets no Unit, because it may not be allowed to query systemd.
 	Unit string
-	// Self is set by a node that checks itself. It passes only the part of its configuration
-	// under one lock, so checks that need the whole configuration are left out. The jobs that
-	// it runs are not compared with that part.
+	// Self is set by a node that checks itself. Such a node passes only the part of its configuration that belongs to one lock. So checks
+	// that need the whole configuration are left out, as is the comparison of this part with the jobs that the node runs.
 	Self bool
-	// Getenv reads the environment; nil stands for an empty one.
+	// Getenv reads the environment. nil means an empty environment.
 	Getenv func(name string) (string, bool)
-	// Seen, if set, is called when a check begins, and when it is over.
+	// Seen, if set, is called when a check begins, and again when the check is over.
 	Seen func(subject string, over bool)
 }
 
@@ -32,14 +32,14 @@ func (o Options) env(name string) string {
 	return value
 }
 
-// Report is findings, and how many are errors and warnings.
+// Report holds findings, and the numbers of errors and warnings among them.
 type Report struct {
 	Errors   int       `json:"errors"`
 	Warnings int       `json:"warnings"`
 	Findings []Finding `json:"findings"`
 }
 
-// ReportOf counts findings.
+// ReportOf returns a Report with these findings.
 func ReportOf(all []Finding) Report {
 	r := Report{Findings: all}
 	for _, f := range all {
@@ -53,17 +53,17 @@ func ReportOf(all []Finding) Report {
 	return r
 }
 
-// report collects findings of one subject at a time.
+// report collects the findings about one subject after the other.
 type report struct {
 	subject  string
 	findings []Finding
 }
 
-func (r *report) add(severity Severity, what, consequence, remedy string) {
-	r.findings = append(r.findings, Finding{Severity: severity, Subject: r.subject, What: what, Consequence: consequence, Remedy: remedy})
+func (r *report) add(kind finding.Kind, what, consequence, remedy string) {
+	r.findings = append(r.findings, kind.Of(r.subject, what, consequence, remedy))
 }
 
-// grave reports whether there is anything worse than worth knowing.
+// grave reports whether at least one finding is a warning or an error.
 func (r *report) grave() bool {
 	return slices.ContainsFunc(r.findings, func(f Finding) bool { return f.Severity.Rank() < SeverityInfo.Rank() })
 }
@@ -75,7 +75,7 @@ const (
 
 func unitSubject(name string) string { return "unit " + name }
 
-// byPlace sorts findings by subject, and jobs in the order of the configuration.
+// byPlace sorts the findings by their subjects. Findings about jobs are in the order of the configuration.
 func byPlace(all []Finding, c config.Config) []Finding {
 	first := []string{subjectConfig, "redis", "store ", "node ", "database", subjectHost, "unit ", "file ", "notification"}
 	place := func(f Finding) int {

@@ -33,7 +33,7 @@ func TestStoresForNothingAndStoresTwiceAreFound(t *testing.T) {
 	}
 }
 
-// What is configured as Sentinels or as a Cluster has no url that could be corrected.
+// A store with Sentinels or a Cluster has no url that could be corrected.
 func TestRemedyNamesTheSectionOfTheStore(t *testing.T) {
 	t.Parallel()
 	c := config.Default()

@@ -8,26 +8,28 @@ import (
 	"baton/internal/config"
 	"baton/internal/daemon/site"
 	"baton/internal/daemon/tasks"
+	"baton/internal/finding"
 	"baton/internal/flush"
 	"baton/internal/flush/sql"
 )
 
-// unaccepted says how many rows a pass of a job has left alone, since the job never wrote them.
+// unaccepted returns a finding if a pass of a job has left rows unchanged because the job never wrote them. The finding says how many rows
+// they are.
 func unaccepted(ctx context.Context, c config.Config, j config.Job, store *sql.Store) []Finding {
 	w, err := waitsOf(ctx, c, j, store)
-	if err != nil || w == (flush.Waits{}) { // a job that never ran has recorded nothing, and perhaps no table to do so
+	if err != nil || w == (flush.Unaccepted{}) { // a job that never ran has recorded nothing, and may lack the table for this record
 		return nil
 	}
-	return []Finding{{Severity: SeverityWarning, Subject: jobSubject(j.Name), What: fmt.Sprintf(
-		"table %s had rows that the job never wrote, and a pass has left them alone: %d that differ from Redis, and %d without a key there",
+	return []Finding{finding.Unaccepted.Of(jobSubject(j.Name), fmt.Sprintf(
+		"table %s had rows that the job never wrote, so baton did not change them: %d differ from Redis, and %d have no key in Redis",
 		j.Flush.To.Table, w.Changes, w.Deletes),
-		Consequence: "the table is not what Redis has; changes by the application are written",
-		Remedy: fmt.Sprintf("baton job preview %s --all shows them; baton job accept %[1]s accepts that they are the job's; "+
-			"adopt: insert_only leaves them for good", j.Name)}}
+		"the table is not what Redis has; changes by the application are written",
+		fmt.Sprintf("baton job preview %s --all shows them; baton job accept %[1]s accepts them as the job's rows; "+
+			"with adopt: insert_only baton never changes them", j.Name))}
 }
 
-// waitsOf reads how many rows wait, for a job's present mapping.
-func waitsOf(ctx context.Context, c config.Config, j config.Job, store *sql.Store) (w flush.Waits, err error) {
+// waitsOf reads how many rows wait until an operator accepts them as rows of the job, with the job's present mapping.
+func waitsOf(ctx context.Context, c config.Config, j config.Job, store *sql.Store) (w flush.Unaccepted, err error) {
 	stores := c.AllStores()
 	at := slices.IndexFunc(stores, func(r config.Redis) bool { return r.StoreName == j.Flush.From.Store })
 	if !tasks.Adopts(j) || at < 0 {

@@ -14,12 +14,14 @@ import (
 	"strings"
 	"time"
 
+	"baton/internal/command/orphans"
 	"baton/internal/config"
+	"baton/internal/finding"
 	"baton/internal/secret"
 )
 
-// UnitOf is the unit of the packages that runs with a configuration file: an instance of
-// baton@.service for each /etc/baton/NAME.yaml, else baton.service.
+// UnitOf returns the name of the systemd unit from baton's packages that runs with this configuration file. For a file /etc/baton/NAME.yaml
+// it is an instance of baton@.service. For any other file it is baton.service.
 func UnitOf(configFile string) string {
 	dir, file := filepath.Split(configFile)
 	name, isYAML := strings.CutSuffix(file, ".yaml")
@@ -29,9 +31,8 @@ func UnitOf(configFile string) string {
 	return "baton.service"
 }
 
-// unitProperties lists the properties to query from systemd. It does not print all settings
-// as they were set: LoadCredential=, and WatchdogSec= while the unit is down. These are read
-// from the unit's text.
+// unitProperties lists the properties to query from systemd. The list lacks two settings that systemctl does not always print as they were
+// set: LoadCredential=, and WatchdogSec= while the unit is down. These two are read from the unit's text.
 func unitProperties() string {
 	return strings.Join([]string{
 		"LoadState", "FragmentPath", "DropInPaths", "Type", "NotifyAccess", "KillMode", "SendSIGKILL", "Restart",
@@ -41,11 +42,11 @@ func unitProperties() string {
 	}, ",")
 }
 
-// unit is a unit as systemd reports it.
+// unit describes a unit of systemd, as systemd reports it.
 type unit struct {
-	name  string // as people write it: without .service
+	name  string // without .service, as people write it
 	shown map[string]string
-	text  map[string][]string // the directives of its files that are in force
+	text  map[string][]string // the directives in force in the unit's files
 }
 
 // examineUnit checks how systemd runs baton on this host.
@@ -53,17 +54,17 @@ func examineUnit(ctx context.Context, c config.Config, name string) []Finding {
 	r := &report{subject: unitSubject(name)}
 	shown, err := systemctl(ctx, "show", "--property="+unitProperties(), "--", name)
 	if err != nil {
-		r.add(SeverityInfo, fmt.Sprintf("how systemd runs baton could not be checked: %v", err),
-			"missing settings show when a daemon crashes",
-			"without systemd, see to it that a daemon that has ended is started again, "+
+		r.add(finding.UncheckedUnit, fmt.Sprintf("how systemd runs baton could not be checked: %v", err),
+			"missing settings appear only when a daemon crashes",
+			"without systemd, make sure that a daemon that has ended is started again, "+
 				"and that baton release --crashed runs after it")
 		return r.findings
 	}
 	u := unit{name: strings.TrimSuffix(name, ".service"), shown: assignments(shown)}
 	if u.shown["LoadState"] != "loaded" {
-		r.add(SeverityInfo, "systemd has no such unit on this host ("+u.shown["LoadState"]+")",
+		r.add(finding.UncheckedUnit, "systemd has no such unit on this host ("+u.shown["LoadState"]+")",
 			"nothing starts baton again after a crash",
-			"install the package, or deploy/systemd/baton.service, baton@.service; a unit of another name: --unit NAME")
+			"install the package, or deploy/systemd/baton.service, baton@.service; for a unit with another name, add --unit NAME")
 		return r.findings
 	}
 	text, err := systemctl(ctx, "cat", "--", name)
@@ -75,7 +76,7 @@ func examineUnit(ctx context.Context, c config.Config, name string) []Finding {
 	r.rights(u, c)
 	r.sandbox(u, c)
 	if !r.grave() {
-		r.add(SeverityOK, "systemd runs baton as it needs to be run", "", "")
+		r.add(finding.UnitFits, "systemd runs baton as it needs to be run", "", "")
 	}
 	return r.findings
 }
@@ -83,15 +84,17 @@ func examineUnit(ctx context.Context, c config.Config, name string) []Finding {
 func systemctl(ctx context.Context, verb string, arguments ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "systemctl", append([]string{verb, "--no-pager"}, arguments...)...)
 	cmd.WaitDelay = abandonAfter
-	out, err := cmd.Output()
-	if failed, ok := errors.AsType[*exec.ExitError](err); ok && len(failed.Stderr) > 0 {
-		first, _, _ := strings.Cut(string(failed.Stderr), "\n")
+	var out, said strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &said
+	err := orphans.Run(cmd)
+	if errors.As(err, new(*exec.ExitError)) && said.Len() > 0 {
+		first, _, _ := strings.Cut(said.String(), "\n")
 		return "", errors.New(first)
 	}
-	return string(out), err
+	return out.String(), err
 }
 
-// assignments reads what systemctl show prints.
+// assignments parses the output of the command `systemctl show`.
 func assignments(text string) map[string]string {
 	all := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -102,7 +105,7 @@ func assignments(text string) map[string]string {
 	return all
 }
 
-// directives parses the output of systemctl cat. An empty value resets its directive.
+// directives parses the output of the command `systemctl cat`. If a directive has an empty value, its earlier values are removed.
 func directives(text string) map[string][]string {
 	all := map[string][]string{}
 	for line := range strings.Lines(text) {
@@ -119,27 +122,27 @@ func directives(text string) map[string][]string {
 	return all
 }
 
-// ending checks how the daemon is ended, and what happens then.
+// ending checks how systemd ends the daemon, and what systemd does after the daemon has ended.
 func (r *report) ending(u unit, c config.Config) {
-	remedy := "take it from the unit of the package, and check for drop-ins: systemctl cat " + u.name
+	remedy := "copy the setting from the unit of the package, and check the drop-ins: systemctl cat " + u.name
 	if mode := u.shown["KillMode"]; mode != "mixed" {
-		r.add(SeverityError, "KillMode is "+mode+", not mixed", map[bool]string{
+		r.add(finding.KillMode, "KillMode is "+mode+", not mixed", map[bool]string{
 			true: "commands get SIGTERM at the same time as the daemon, which then cannot end them in order; " +
-				"one that ignores it holds up the release of the lock",
+				"a command that ignores SIGTERM delays the release of the lock",
 			false: "commands outlive the daemon, and may run beside those of the next leader",
 		}[mode == "control-group"], remedy)
 	}
 	if u.shown["SendSIGKILL"] == "no" {
-		r.add(SeverityError, "SendSIGKILL is no",
+		r.add(finding.NoSIGKILL, "SendSIGKILL is no",
 			"a command that ignores SIGTERM outlives the daemon, and may run beside those of the next leader", remedy)
 	}
 	if !strings.Contains(u.shown["ExecStopPost"], "release --crashed") {
-		r.add(SeverityWarning, "ExecStopPost= does not run baton release --crashed",
+		r.add(finding.NoRelease, "ExecStopPost= does not run baton release --crashed",
 			"after a crash no node leads for the rest of the lease, and processes that the daemon started may still run", remedy)
 	}
 	if restart := u.shown["Restart"]; restart == "no" || restart == "on-success" {
-		r.add(SeverityWarning, "Restart is "+restart,
-			"after a crash this host no longer stands by, unnoticed until the others are gone, too", remedy)
+		r.add(finding.NoRestart, "Restart is "+restart,
+			"after a crash this host is no longer a standby, and nothing shows it until the other nodes are gone, too", remedy)
 	}
 	longest := time.Duration(0)
 	for _, j := range c.Jobs {
@@ -148,7 +151,7 @@ func (r *report) ending(u unit, c config.Config) {
 		}
 	}
 	if stop, ok := systemdTime(u.shown["TimeoutStopUSec"]); ok && stop <= c.Election.Drain+longest {
-		r.add(SeverityWarning,
+		r.add(finding.ShortStop,
 			fmt.Sprintf("TimeoutStopSec is %v, and election.drain and the longest grace of a job are %v", stop, c.Election.Drain+longest),
 			"at a stop the daemon is killed while its jobs are still ending: their runs count as lost",
 			fmt.Sprintf("TimeoutStopSec=%v, or shorter times in the configuration",
@@ -156,33 +159,33 @@ func (r *report) ending(u unit, c config.Config) {
 	}
 }
 
-// watched checks whether systemd and the daemon talk to each other.
+// watched checks whether systemd receives the daemon's notifications, and whether its watchdog watches the daemon.
 func (r *report) watched(u unit) {
 	if kind := u.shown["Type"]; kind != "notify" {
-		r.add(SeverityWarning, "Type is "+kind+", not notify",
+		r.add(finding.TypeNotNotify, "Type is "+kind+", not notify",
 			"a start counts as done before the daemon is ready, and an upgrade goes on to the next host too soon",
 			"Type=notify and NotifyAccess=main")
 	}
 	if watchdog := u.last("WatchdogSec"); u.text != nil && (watchdog == "" || watchdog == "0" || watchdog == "infinity") {
-		r.add(SeverityWarning, "WatchdogSec= is not set",
-			"a daemon that hangs is not started again; another node leads, but this one no longer stands by", "WatchdogSec=60s")
+		r.add(finding.NoWatchdog, "WatchdogSec= is not set",
+			"a daemon that hangs is not started again; another node leads, but this host is no longer a standby", "WatchdogSec=60s")
 	}
 	if u.shown["ExecReload"] == "" {
-		r.add(SeverityInfo, "ExecReload= is not set", "systemctl reload fails", "ExecReload=/usr/bin/baton reload")
+		r.add(finding.NoReload, "ExecReload= is not set", "systemctl reload fails", "ExecReload=/usr/bin/baton reload")
 	}
 	if u.shown["RuntimeDirectory"] == "" {
-		r.add(SeverityWarning, "RuntimeDirectory= is not set",
-			"there is no lease file: after a crash no node leads for the rest of the lease. And no admin socket",
+		r.add(finding.NoRuntimeDirectory, "RuntimeDirectory= is not set",
+			"there is no lease file, so after a crash no node leads for the rest of the lease; there is also no admin socket",
 			"RuntimeDirectory="+directoryOf(u.name))
 	}
 	if u.shown["StateDirectory"] == "" {
-		r.add(SeverityInfo, "StateDirectory= is not set",
-			"a Redis that has lost everything counts as a new one on this host, unless a database knows better",
+		r.add(finding.NoStateDirectory, "StateDirectory= is not set",
+			"a Redis that has lost everything counts as a new one on this host, unless a database has its epochs",
 			"StateDirectory="+directoryOf(u.name))
 	}
 	if u.shown["NeedDaemonReload"] == "yes" {
-		r.add(SeverityWarning, "its files have changed since systemd read them", "the changes are not in force",
-			"systemctl daemon-reload, and restart it")
+		r.add(finding.ChangedUnit, "its files have changed since systemd read them", "the changes are not in force",
+			"run systemctl daemon-reload, and restart the unit")
 	}
 }
 
@@ -193,8 +196,7 @@ func (u unit) last(name string) string {
 	return ""
 }
 
-// directoryOf is the name of the directories below /run and /var/lib that the packages' unit
-// has; "" stands for baton.service.
+// directoryOf returns the name that the directories of the unit have below /run and /var/lib. The unit "" stands for baton.service.
 func directoryOf(unit string) string {
 	return cmp.Or(strings.ReplaceAll(strings.TrimSuffix(unit, ".service"), "@", "-"), "baton")
 }
@@ -206,28 +208,28 @@ func (u unit) stateDirectory() string {
 	return "/var/lib/" + directoryOf(u.name)
 }
 
-// rights checks the daemon's user, its limits and its credentials.
+// rights checks the user, the resource limits and the credentials that the unit gives to the daemon.
 func (r *report) rights(u unit, c config.Config) {
 	const little, few = 64 << 20, fewFiles
 	if user := u.shown["User"]; user == "" || user == "root" {
-		r.add(SeverityWarning, "it runs as root", "an attacker who takes over a job, or the daemon, has the host",
-			"User=baton, and for root's jobs a daemon of their own")
+		r.add(finding.RunsAsRoot, "it runs as root", "an attacker who controls a job, or the daemon, controls the host",
+			"User=baton, and a separate daemon for root's jobs")
 	}
 	if n, err := strconv.ParseInt(u.shown["LimitNOFILE"], 10, 64); err == nil && n < few {
-		r.add(SeverityWarning, fmt.Sprintf("LimitNOFILE is %d", n),
+		r.add(finding.UnitFewFiles, fmt.Sprintf("LimitNOFILE is %d", n),
 			"with many jobs, lanes and readers of the page connections are refused, and runs fail",
-			"take it out: systemd's own limit does")
+			"remove it, because systemd's default limit is enough")
 	}
 	if n, err := strconv.ParseInt(u.shown["MemoryMax"], 10, 64); err == nil && n < little {
-		r.add(SeverityWarning, fmt.Sprintf("MemoryMax is %d MiB", n>>20),
+		r.add(finding.LittleMemory, fmt.Sprintf("MemoryMax is %d MiB", n>>20),
 			"the kernel kills the daemon in the middle of a large batch, and its jobs with it: nothing is lost, "+
-				"but the next one does not get further", "MemoryMax=256M or more, and the need of the commands on top")
+				"but the next daemon fails at the same batch", "MemoryMax=256M or more, plus the memory that the commands need")
 	}
 	for _, credential := range u.text["LoadCredential"] {
 		_, path, _ := strings.Cut(credential, ":")
 		if filepath.IsAbs(path) && missing(path) {
-			r.add(SeverityError, "LoadCredential= names a file that is not there: "+path, "the daemon does not start",
-				"write it, for root alone (mode 600), or take the line out")
+			r.add(finding.NoCredential, "LoadCredential= names a file that is not there: "+path, "the daemon does not start",
+				"create it, readable by root only (mode 600), or remove the line")
 		}
 	}
 	if len(u.text["LoadCredential"])+len(u.text["LoadCredentialEncrypted"]) > 0 || u.text == nil {
@@ -235,14 +237,13 @@ func (r *report) rights(u unit, c config.Config) {
 	}
 	for _, path := range secret.Files(c) {
 		if strings.HasPrefix(path, "/run/credentials/") {
-			r.add(SeverityError, "it hands over no credentials, and the configuration reads "+path,
+			r.add(finding.NoCredential, "it has no LoadCredential=, but the configuration reads "+path,
 				"the daemon does not start, or its jobs fail", "LoadCredential= in a drop-in: systemctl edit "+u.name)
 		}
 	}
 }
 
-// sandbox checks whether the daemon can write, in its sandbox, to all paths that the
-// configuration writes to.
+// sandbox checks whether the unit's sandbox allows the daemon to write to all paths in the configuration that it must write to.
 func (r *report) sandbox(u unit, c config.Config) {
 	open := strings.Fields(u.shown["ReadWritePaths"])
 	for i, path := range open {
@@ -254,7 +255,8 @@ func (r *report) sandbox(u unit, c config.Config) {
 	for _, path := range sqliteFiles(c) {
 		within := func(dir string) bool { return strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") }
 		if why := u.closed(within); why != "" && !slices.ContainsFunc(open, within) {
-			r.add(SeverityError, fmt.Sprintf("the file of a database, %s, cannot be written in its sandbox (%s)", path, why),
+			r.add(finding.DatabaseFileInSandbox,
+				fmt.Sprintf("the file of a database, %s, cannot be written in its sandbox (%s)", path, why),
 				"every batch fails; nothing is lost, the changes wait in Redis until its memory is full",
 				"ReadWritePaths="+filepath.Dir(path)+" in a drop-in: systemctl edit "+u.name+"; or keep it in "+u.stateDirectory())
 		}
@@ -263,20 +265,21 @@ func (r *report) sandbox(u unit, c config.Config) {
 	commands := slices.ContainsFunc(c.Jobs, config.Job.IsCommand)
 	loosened := strings.Contains(u.shown["DropInPaths"], "command-jobs.conf") || len(strings.Fields(u.shown["ReadWritePaths"])) > 0
 	if commands && u.shown["ProtectSystem"] == "strict" && !loosened {
-		r.add(SeverityInfo, "its jobs run commands in the tight sandbox: they can write to "+u.stateDirectory()+" and /tmp only",
-			"a command that writes elsewhere, or translates programs as it runs (Java, Node), fails",
-			"try it out: baton job run NAME; then ReadWritePaths=, or the drop-in command-jobs.conf")
+		r.add(finding.TightSandbox, "its jobs run commands in the tight sandbox: they can write to "+u.stateDirectory()+" and /tmp only",
+			"a command that writes elsewhere, or compiles code while it runs (Java, Node), fails",
+			"test it with baton job run NAME; if the run fails, set ReadWritePaths=, or use the drop-in command-jobs.conf")
 	}
 }
 
-// closed names the setting that makes a path read-only; "" if none does.
+// closed returns the setting of the unit that makes a path read-only, or "" if no setting does this. The function within reports whether
+// the path is in a directory.
 func (u unit) closed(within func(dir string) bool) string {
 	system := u.shown["ProtectSystem"]
 	switch {
 	case u.shown["ProtectHome"] != "no" && u.shown["ProtectHome"] != "" && (within("/home") || within("/root") || within("/run/user")):
 		return "ProtectHome=" + u.shown["ProtectHome"]
 	case u.shown["PrivateTmp"] == "yes" && (within("/tmp") || within("/var/tmp")):
-		return "PrivateTmp=yes: it is another one, which goes with the daemon"
+		return "PrivateTmp=yes: the daemon has its own /tmp, which is deleted with the daemon"
 	case system == "strict" && !within("/tmp") && !within("/var/tmp"):
 		return "ProtectSystem=strict"
 	case (system == "full" || system == "yes") && (within("/usr") || within("/boot") || system == "full" && within("/etc")):
@@ -285,8 +288,8 @@ func (u unit) closed(within func(dir string) bool) string {
 	return ""
 }
 
-// systemdTime parses a time such as "1min 30s". It returns false for infinity, and for text
-// that is not a time.
+// systemdTime parses a duration in systemd's format, such as "1min 30s". It returns false for "infinity", and for text that is not a
+// duration.
 func systemdTime(text string) (time.Duration, bool) {
 	units := map[string]time.Duration{"us": time.Microsecond, "ms": time.Millisecond, "s": time.Second,
 		"min": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour}

@@ -12,7 +12,7 @@ import (
 	"baton/internal/redislock"
 )
 
-// goodUnit is what a real systemd has answered about the unit of the packages.
+// goodUnit returns the answer of a real systemd about the unit of the packages.
 func goodUnit(t *testing.T) unit {
 	t.Helper()
 	read := func(verb string) string {
@@ -34,7 +34,7 @@ func judgeUnit(u unit, c config.Config) []Finding {
 	return r.findings
 }
 
-// One setting after the other is wrong, and each is told by itself, as gravely as it is.
+// Each setting is wrong once, and each is reported separately, with its own severity.
 func TestEachSettingOfAUnitIsJudgedByItself(t *testing.T) {
 	there := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(there, nil, 0o600); err != nil {
@@ -67,14 +67,14 @@ func TestEachSettingOfAUnitIsJudgedByItself(t *testing.T) {
 		case inText && value == "":
 			delete(u.text, name)
 		case inText:
-			u.text[name] = []string{"1", value} // the last one counts, or all do
+			u.text[name] = []string{"1", value} // the last value counts, or all values count
 		case name != "":
 			u.shown[name] = value
 		}
 		conf := configOf("redis://127.0.0.1:1")
 		conf.Election.Drain = 2 * time.Second
 		conf.Jobs = []config.Job{flushOf("flush", config.From{}, config.To{})}
-		conf.Jobs[0].Grace = time.Hour // of a flush: nothing
+		conf.Jobs[0].Grace = time.Hour // the grace of a flush has no effect
 		var told []string
 		for _, f := range judgeUnit(u, conf) {
 			told = append(told, string(f.Severity)+": "+f.What+": "+f.Consequence)
@@ -98,13 +98,13 @@ func TestCredentialsThatNobodyHandsOverAreTold(t *testing.T) {
 		}
 		all := judgeUnit(u, c)
 		if given == "" {
-			wantFound(t, all, SeverityError, "unit", "it hands over no credentials, and the configuration reads "+c.Redis.PasswordFile)
+			wantFound(t, all, SeverityError, "unit", "it has no LoadCredential=, but the configuration reads "+c.Redis.PasswordFile)
 		} else if len(all) != 0 {
 			t.Errorf("%s: %+v", given, all)
 		}
 	}
 	u := goodUnit(t)
-	if u.text = nil; len(judgeUnit(u, c)) != 0 { // its files could not be read: nothing is known of them
+	if u.text = nil; len(judgeUnit(u, c)) != 0 { // the unit's files could not be read, so nothing is known about them
 		t.Errorf("%+v", judgeUnit(u, c))
 	}
 	c.Redis.PasswordFile = "/etc/baton/redis"
@@ -176,7 +176,7 @@ func TestWhatSystemctlPrintsIsRead(t *testing.T) {
 	}
 }
 
-// A node that looks at itself is not held against the part of its configuration that it passes.
+// A node that checks itself is not compared with the part of its configuration that it passes.
 func TestANodeIsComparedWithWhatItCanBeComparedWith(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)
 	node := func(id, version, hash string, clock time.Duration) redislock.Node {
@@ -194,16 +194,16 @@ func TestANodeIsComparedWithWhatItCanBeComparedWith(t *testing.T) {
 	}{
 		"a clock that is as good as right":    {[]redislock.Node{node("lead", "2", own, clockTolerance)}, ""},
 		"a clock that is ahead":               {[]redislock.Node{node("lead", "2", own, clockTolerance+time.Millisecond)}, `warning node "lead" its clock is 1s ahead of`},
-		"a clock that slots do not come by":   {[]redislock.Node{node("lead", "2", own, -time.Minute)}, `warning node "lead" its clock is 1m0s behind that of Redis nothing is lost: leases do not go by clocks. But while it leads, slots come by the clock of Redis`},
+		"a clock that slots do not come by":   {[]redislock.Node{node("lead", "2", own, -time.Minute)}, `warning node "lead" its clock is 1m0s behind that of Redis nothing is lost: leases do not go by clocks. But while it leads, slots follow the clock of Redis`},
 		"another node's file":                 {[]redislock.Node{node("lead", "2", "x", 0), node("else", "2", "x", 0)}, ""},
 		"a node that is seen in time":         {[]redislock.Node{node("lead", "2", own, 0), at(node("old", "1", own, 0), redislock.GoneAfter)}, `info node "old" its version`},
 		"a node that is gone":                 {[]redislock.Node{node("lead", "2", own, 0), at(node("old", "1", own, 0), redislock.GoneAfter+time.Millisecond)}, ""},
 		"a leader that is not the first":      {[]redislock.Node{node("b", "1", own, 0), node("lead", "2", own, 0)}, `info node "b" its version is 1, and the leader, lead, has 2`},
 		"the node itself, with another file":  {[]redislock.Node{node("lead", "2", "x", 0), node("here", "2", "x", 0)}, `warning node "here" it runs with other jobs`},
 		"the node itself, as it is in force":  {[]redislock.Node{node("lead", "2", own, 0), node("here", "2", own, 0)}, ""},
-		"a node otherwise than the leader is": {[]redislock.Node{node("lead", "2", own, 0), node("b", "2", "x", 0)}, `warning node "b" its jobs are configured otherwise`},
+		"a node otherwise than the leader is": {[]redislock.Node{node("lead", "2", own, 0), node("b", "2", "x", 0)}, `warning node "b" its jobs have another configuration`},
 	} {
-		all := judgeNodes(redislock.Picture{Now: now, Owner: "o", Leader: "lead", Nodes: s.nodes}, c)
+		all := judgeNodes(redislock.ElectionState{Now: now, Owner: "o", Leader: "lead", Nodes: s.nodes}, c)
 		told := ""
 		for _, f := range all {
 			told += string(f.Severity) + " " + f.Subject + " " + f.What + " " + f.Consequence
@@ -215,13 +215,13 @@ func TestANodeIsComparedWithWhatItCanBeComparedWith(t *testing.T) {
 }
 
 func TestAListOfNodesThatIsCutIsTold(t *testing.T) {
-	all := judgeNodes(redislock.Picture{Now: time.Now(), Cut: true, Nodes: make([]redislock.Node, 10_000)}, configOf("redis://127.0.0.1:1"))
-	if len(all) != 1 || all[0].Severity != SeverityWarning || !strings.Contains(all[0].What, "10000 of them are shown") {
+	all := judgeNodes(redislock.ElectionState{Now: time.Now(), Cut: true, Nodes: make([]redislock.Node, 10_000)}, configOf("redis://127.0.0.1:1"))
+	if len(all) != 1 || all[0].Severity != SeverityWarning || !strings.Contains(all[0].What, "10000 of its entries were read") {
 		t.Errorf("%+v, want one warning", all)
 	}
 }
 
-// What jobs set of their commands has to be given by the unit, or the daemon refuses to start.
+// The unit must allow the settings of the jobs' commands, or the daemon refuses to start.
 func TestWhatAUnitKeepsFromCommandsIsTold(t *testing.T) {
 	const given = "AmbientCapabilities=cap_kill cap_setgid cap_setuid"
 	for _, c := range []struct {

@@ -13,7 +13,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// limited gives a Redis one more user, who may do all but those commands, and returns its URL.
+// limited adds a user to a Redis, who may run all commands except those in less, and returns the URL of this user.
 func limited(t *testing.T, r *testsupport.Redis, less ...string) string {
 	t.Helper()
 	words := []any{"SETUSER", "limited", "on", ">pw", "~*", "&*", "+@all"}
@@ -24,7 +24,7 @@ func limited(t *testing.T, r *testsupport.Redis, less ...string) string {
 	return strings.Replace(r.URL(), "redis://", "redis://limited:pw@", 1)
 }
 
-// Every part is asked, about the right thing: each of these faults is another part's.
+// All parts are checked with the right input, because each of these faults belongs to another part.
 func TestTheDoctorAsksEveryPart(t *testing.T) {
 	redis, here, other := testsupport.StartRedis(t, testsupport.RedisAOF()), testsupport.SQLite(t), testsupport.SQLite(t)
 	here.Exec(t, "CREATE TABLE fits (id INTEGER PRIMARY KEY, name TEXT DEFAULT 'd')")
@@ -82,7 +82,7 @@ func TestTheDoctorAsksEveryPart(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	for i := 1; i < len(all); i++ { // the configuration's order, jobs at the end
+	for i := 1; i < len(all); i++ { // in the order of the configuration, with the jobs at the end
 		if strings.HasPrefix(all[i-1].Subject, "job ") && !strings.HasPrefix(all[i].Subject, "job ") {
 			t.Errorf("%s stands after %s", all[i].Subject, all[i-1].Subject)
 		}
@@ -100,6 +100,6 @@ func TestEachMasterOfAQuorumIsAskedForItself(t *testing.T) {
 	c.Redis.Quorum[1] = "redis://:pw"
 	c.Redis.URL, c.Jobs = "redis://127.0.0.1:1/0", []config.Job{flushOf("list", config.From{Type: spec.List, Key: "queue"}, config.To{Database: "main", Table: "t"})}
 	all = Examine(t.Context(), c, Options{})
-	wantFound(t, all, SeverityError, "redis", "does not answer") // the jobs' data is there
-	wantFound(t, all, SeverityError, "redis.quorum[1]", "want one of")
+	wantFound(t, all, SeverityError, "redis", "does not answer") // this Redis has the jobs' data
+	wantFound(t, all, SeverityError, "redis.quorum[1]", "set exactly one of")
 }

@@ -10,7 +10,7 @@ import (
 	"baton/internal/testsupport/fakelock"
 )
 
-// polite starts a node that leaves a free lock to others for d, which a test may change.
+// polite starts a node that leaves a free lock to others for the time d, which a test may change.
 func polite(t *testing.T, s *fakelock.Store, id string, d *atomic.Int64, fault func(string) fakelock.Fault) *node {
 	t.Helper()
 	return startWith(t, id, s.Node(id, fault), nil, elector.Config{
@@ -24,7 +24,7 @@ func lasting(d time.Duration) *atomic.Int64 {
 	return v
 }
 
-// tookOver waits until the node leads, for a minute at most, and returns how long that took.
+// tookOver waits until the node leads, for a minute at most, and returns how long this took.
 func tookOver(t *testing.T, n *node) time.Duration {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
@@ -46,7 +46,7 @@ func TestADeferringNodeLetsAnotherGoFirst(t *testing.T) {
 			return fakelock.Fault{Before: 100 * time.Millisecond} // and is slow
 		}), nil, elector.Config{Hints: s.Hints()})
 		time.Sleep(time.Second)
-		a.stop() // releases, which all are told
+		a.stop() // a releases the lock, which all nodes learn
 		if took := tookOver(t, c); took > 150*time.Millisecond {
 			t.Errorf("the other node leads after %v", took)
 		}
@@ -65,8 +65,8 @@ func TestADeferringNodeLetsAnotherGoFirst(t *testing.T) {
 	})
 }
 
-// If the others are dead, the delay costs its time once: after a release, after the end
-// of a lease, and at the start. What it says is bounded.
+// If the other nodes are dead, the delay costs its time only once: after a release, after the end of a lease, and at the start. The
+// value of AcquireDelay is limited.
 func TestAcquireDelayCostsItsTimeOnce(t *testing.T) {
 	for name, c := range map[string]struct{ says, costs time.Duration }{
 		"as long as it says": {300 * time.Millisecond, 300 * time.Millisecond},
@@ -96,7 +96,7 @@ func TestAcquireDelayCostsItsTimeOnce(t *testing.T) {
 				if _, err := s.Node("x", nil).Acquire(t.Context(), elector.Candidate{Owner: "x"}); err != nil {
 					t.Fatal(err)
 				}
-				b = polite(t, s, "b", lasting(c.says), nil) // and x is never heard of again
+				b = polite(t, s, "b", lasting(c.says), nil) // and x never answers again
 				within("after the end of a lease", tookOver(t, b), timing.TTL+c.costs)
 				b.stop()
 			})
@@ -104,7 +104,7 @@ func TestAcquireDelayCostsItsTimeOnce(t *testing.T) {
 	}
 }
 
-// Anybody can publish a hint, and a real one may come several times.
+// Any client can publish a hint, and a real hint may come several times.
 func TestHintsDoNotProlongAcquireDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
@@ -154,7 +154,7 @@ func TestTheNamedSuccessorIsNotDeferring(t *testing.T) {
 	})
 }
 
-// After a term of its own a node is as deferring as before.
+// After its own term a node defers as before.
 func TestANodeThatHasLedIsDeferring(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
@@ -181,8 +181,7 @@ func TestANodeThatHasLedIsDeferring(t *testing.T) {
 	})
 }
 
-// What is left to others is decided by what is so when it ends: this node may have won
-// another lock meanwhile, or others may have died.
+// The value at the end of the delay decides, because this node may have won another lock since, or other nodes may have died.
 func TestAcquireDelayFollowsWhatItSaysMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
@@ -207,8 +206,7 @@ func TestAcquireDelayFollowsWhatItSaysMeanwhile(t *testing.T) {
 	})
 }
 
-// A lock that nobody may have yet is not left to others meanwhile: that begins when
-// it may be had.
+// The delay of a lock that no node may have yet begins only when nodes may have it.
 func TestAcquireDelayBeginsAfterAQuarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
@@ -224,8 +222,7 @@ func TestAcquireDelayBeginsAfterAQuarantine(t *testing.T) {
 	})
 }
 
-// A node that is deferring polls as every other does, and is deferring again at the next
-// free lock.
+// A deferring node polls like every other node, and defers again at the next free lock.
 func TestAcquireDelayLeavesThePollsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)

@@ -8,40 +8,39 @@ import (
 	"sync"
 )
 
-// AnyOf is a Lock made of several, its slots: the holder of one of them holds it. N
-// slots let N holders in, as a semaphore of N does. The free slot with the lowest
-// number is taken.
+// AnyOf is a Lock made of several locks, its slots: the holder of any slot holds the lock. With N slots, N nodes can hold it at the same
+// time, as with a semaphore. A candidate takes the free slot with the lowest number.
 //
-// A slot's epoch is above those of the slot's earlier terms, not above the others': as a fencing token it is valid for the data of that
-// slot.
+// A slot's epoch is above the epochs of the slot's earlier terms, but not above the epochs of the other slots. So as a fencing token it
+// protects only the data of that slot.
 type AnyOf struct {
 	slots []Lock
 
 	mu    sync.Mutex
 	owner string // the last candidate
-	at    int    // the slot that the owner holds, or may hold: its request was not answered; -1 none
-	// floors are the highest epochs known of each slot. Another slot's would make a
-	// slot that was never taken seem to have forgotten its leader.
+	at    int    // the slot that the owner holds, or may hold because its request was not answered; -1 for none
+	// floors[i] is the highest known epoch of slot i. A slot must not use the floor of another slot. Otherwise a slot that was never
+	// taken would look like a slot that has lost its epoch.
 	floors []int64
 }
 
-// NewAnyOf makes a lock of these slots, at least one.
+// NewAnyOf makes one lock of these slots. It returns an error if there is no slot.
 func NewAnyOf(slots []Lock) (*AnyOf, error) {
 	if len(slots) == 0 {
-		return nil, errors.New("elector: a lock of several needs at least one")
+		return nil, errors.New("elector: AnyOf needs at least one lock")
 	}
 	return &AnyOf{slots: slots, at: -1, floors: make([]int64, len(slots))}, nil
 }
 
-// Slot is the slot that the last winner holds, counted from 1.
+// Slot returns the number of the slot that the last winner holds. The first slot has the number 1.
 func (a *AnyOf) Slot() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.at + 1
 }
 
-// Acquire implements Lock. A slot with a missing answer is asked first the next time, and no other until it has answered: so an owner
-// never has two.
+// Acquire implements Lock. If a slot's answer is missing, the next call asks that slot first, and asks no other slot until that slot has
+// answered. So the same owner never holds two slots.
 func (a *AnyOf) Acquire(ctx context.Context, c Candidate) (Answer, error) {
 	doubtful := a.candidacy(c.Owner)
 	order := make([]int, 0, len(a.slots)+1)
@@ -75,12 +74,13 @@ func (a *AnyOf) Acquire(ctx context.Context, c Candidate) (Answer, error) {
 		}
 	}
 	if len(a.slots) > 1 {
-		nearest.Epoch = 0 // it says nothing about the other slots
+		nearest.Epoch = 0 // this slot's epoch says nothing about the other slots
 	}
 	return nearest, nil
 }
 
-// candidacy begins or continues an owner's candidacy; it returns the slot in doubt, or -1.
+// candidacy begins or continues the candidacy of an owner. It returns the index of the slot whose answer is missing, or -1 if there is
+// none.
 func (a *AnyOf) candidacy(owner string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -90,7 +90,7 @@ func (a *AnyOf) candidacy(owner string) int {
 	return a.at
 }
 
-// ask notes that slot i may be the owner's from now on, and returns its floor.
+// ask records that slot i may belong to the owner from now on. It returns the floor of this slot, which is the slot's highest known epoch.
 func (a *AnyOf) ask(i int) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -98,7 +98,7 @@ func (a *AnyOf) ask(i int) int64 {
 	return a.floors[i]
 }
 
-// settle notes an answer: the owner has that slot, or none with -1.
+// settle records which slot the owner holds. The argument at is the index of that slot, or -1 if the owner holds no slot.
 func (a *AnyOf) settle(owner string, at int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -113,7 +113,7 @@ func (a *AnyOf) learn(i int, epoch int64) {
 	a.floors[i] = max(a.floors[i], epoch)
 }
 
-// held is the slot that owner holds, or may hold; nil if it cannot hold any.
+// held returns the slot that the argument owner holds, or may hold. It returns nil if this owner certainly holds no slot.
 func (a *AnyOf) held(owner string) Lock {
 	a.mu.Lock()
 	defer a.mu.Unlock()

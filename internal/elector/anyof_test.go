@@ -13,7 +13,7 @@ import (
 	"baton/internal/testsupport/locktest"
 )
 
-// semaphore is n slots as each node sees them.
+// semaphore holds n slots as each node sees them.
 type semaphore struct {
 	t      *testing.T
 	stores []*fakelock.Store
@@ -29,7 +29,7 @@ func newSemaphore(t *testing.T, n int) *semaphore {
 	return s
 }
 
-// node is one contender's view; fault is asked with the slot's number from 1.
+// node returns one contender's view of the slots. fault is called with the slot's number, counted from 1.
 func (s *semaphore) node(id string, fault func(slot int, op string) fakelock.Fault) *elector.AnyOf {
 	s.t.Helper()
 	var slots []elector.Lock
@@ -66,9 +66,9 @@ func (s *semaphore) win(a *elector.AnyOf, owner string, slot int) {
 }
 
 func TestAnyOfOneConforms(t *testing.T) {
-	locktest.RunInBubble(t, func(t *testing.T) locktest.Bench {
+	locktest.RunInBubble(t, func(t *testing.T) locktest.Harness {
 		s := newSemaphore(t, 1)
-		return locktest.Bench{
+		return locktest.Harness{
 			TTL: slotTTL, A: s.node("a", nil), B: s.node("b", nil), C: s.node("c", nil), Sleep: time.Sleep,
 			Flush: func() { s.stores[0].Flush() },
 			StepDown: func(to, reason string) error {
@@ -107,8 +107,7 @@ func TestASemaphoreLetsAsManyInAsItHasSlots(t *testing.T) {
 	})
 }
 
-// A request whose answer was lost may have taken its slot: another one must not be
-// taken beside it.
+// A request whose answer was lost may have taken its slot, so another slot must not be taken beside it.
 func TestAnOwnerNeverHasTwoSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSemaphore(t, 2)
@@ -128,7 +127,7 @@ func TestAnOwnerNeverHasTwoSlots(t *testing.T) {
 		}
 		lose = false
 		s.win(a, "o1", 1)
-		// And given up instead, the slot in doubt is given back.
+		// If the owner stops instead, the slot in doubt is given back.
 		b := s.node("b", func(slot int, op string) fakelock.Fault {
 			return fakelock.Fault{LoseReply: slot == 2 && op == "acquire"}
 		})
@@ -165,7 +164,7 @@ func TestASlotInDoubtThatIsSomebodyElsesIsLeft(t *testing.T) {
 	})
 }
 
-// A store that has lost its data is waited for, slot by slot, as with one lock.
+// If a slot's store has lost its data, candidates wait for that slot, as with a single lock.
 func TestASlotThatHasForgottenItsHolderIsNotTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSemaphore(t, 1)

@@ -12,27 +12,27 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// After a held lock's lease should have ended, its key may live for another tick
-// of the store's clock.
+// expirySlack is how long the key of a held lock may still exist after its lease should have ended. This time is one more tick of the
+// store's clock.
 const expirySlack = 5 * time.Millisecond
 
-// pollJitter spreads the attempts of standbys that have waited for the same time.
+// pollJitter is the maximum random addition to a wait. It spreads the attempts of standbys that have waited for the same time.
 const pollJitter = 50 * time.Millisecond
 
-// hintSpacing is how soon after an answer a hint may lead to the next attempt:
-// any client can publish one.
+// hintSpacing is the minimum time between an answer and the next attempt that a hint causes. It is needed because any client can publish
+// hints.
 const hintSpacing = 20 * time.Millisecond
 
-// While a subscription delivers hints, polls only find out that one was lost. They are then three times rarer, but no rarer than every
-// hintedPoll. With the defaults that is within the rest of a lease just before its renewal: as long as the leader renews, a standby that
-// asks finds the same lease.
+// While a subscription delivers hints, polls are needed only for hints that were lost. So the interval between polls is then three times as
+// long, but at most hintedPoll. With the default settings, this interval is shorter than the rest of a lease just before its renewal. So
+// while the leader renews the lease, a standby that polls always finds the same lease.
 const (
 	hintedPolls = 3 // poll intervals
 	hintedPoll  = 8 * time.Second
 )
 
-// campaign asks for the lock until it is ours. It returns nil when ctx ends
-// first, having given back a lock that an unanswered request may have taken.
+// campaign asks for the lock until this node has it. If ctx ends earlier, campaign returns nil. Before that, it releases the lock if an
+// unanswered request may have taken it.
 func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 	owner, err := e.cfg.NewOwner()
 	if err != nil {
@@ -43,9 +43,9 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 	e.since = freeSince{}
 	var last Answer
 	if e.isCoolingDown(last) {
-		e.gather(ctx, hintSpacing) // another may lead by then; and the hint is our own
+		e.gather(ctx, hintSpacing) // another node may lead by then, and the hint may come from this node
 	}
-	for ctx.Err() == nil {
+	for e.afterRenewals(ctx) {
 		observes := e.cfg.Observer()
 		observer := observes || e.isCoolingDown(last)
 		deferring := !observer && e.acquireDelayLeft() > 0
@@ -62,10 +62,10 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 		}
 		e.contact(err)
 		if err != nil {
-			// A refusal was not applied, but an earlier attempt may have been.
+			// This refusal was not applied, but an earlier attempt may have been applied.
 			doubtful, polling = doubtful || !errors.Is(err, ErrRefused), false
 			if errors.Is(err, ErrSpent) {
-				// The lease that the old owner may hold runs out.
+				// The old owner may hold a lease, which runs out.
 				if owner, err = e.cfg.NewOwner(); err != nil {
 					return nil, err
 				}
@@ -93,10 +93,10 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 		e.since.learn(answer, e.cfg.Clock())
 		if answer.Outcome == Wait && observer && !observes && !e.isCoolingDown(last) {
 			polling = false
-			continue // others have had their turn already: now as a candidate
+			continue // others have had their turn already, so this node asks as a candidate
 		}
 		if !observes && answer.Code == CodeLeft {
-			answer.Reason = "" // there is no other reason, and the end of its term has said why it stands aside
+			answer.Reason = "" // there is no other reason, and the end of its term has said why this node is in its cool-down
 		}
 		e.known(answer)
 		hinted := e.await(ctx, answer, deferring)
@@ -106,6 +106,21 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 		e.giveBack(ctx, owner)
 	}
 	return nil, nil
+}
+
+// afterRenewals waits while a renewal of this process is overdue, for example on a host without free processors. Otherwise winning another
+// lock would delay the renewal more, and the locks that this process holds could be lost. It waits no longer than an attempt may take,
+// because a renewal may also be overdue only because the store of that lock does not answer. It returns false if ctx has ended.
+func (e *Elector) afterRenewals(ctx context.Context) bool {
+	again := e.cfg.Timing.Timeout / 4 // hundreds may wait, and each look takes a processor from the renewals
+	for until := e.cfg.Clock().Add(min(e.cfg.Timing.Timeout, time.Second)); e.cfg.Beat.Overdue(e.cfg.Clock) && e.cfg.Clock() < until; {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(again):
+		}
+	}
+	return ctx.Err() == nil
 }
 
 func (e *Elector) attempt(ctx context.Context, c Candidate) (Answer, error) {
@@ -127,8 +142,8 @@ func (e *Elector) newTerm(owner string, won Answer, sent heartbeat.Instant) *Ter
 	return t
 }
 
-// await waits as long as the answer makes an attempt pointless, at most a poll interval: the poll is the truth, hints only shorten it. It
-// reports whether a hint cut it short.
+// await waits as long as the answer a makes another attempt pointless. It waits for a poll interval at most, because hints can be lost and
+// only polls are reliable. It reports whether a hint ended the wait early.
 func (e *Elector) await(ctx context.Context, a Answer, deferring bool) (hinted bool) {
 	poll := e.cfg.PollInterval
 	if a.Outcome == Held && a.Holder != "" && e.cfg.Hinted() { // foreign clients give no hints
@@ -137,13 +152,13 @@ func (e *Elector) await(ctx context.Context, a Answer, deferring bool) (hinted b
 	began := e.cfg.Clock()
 	wait := e.coolDown.within(began, min(a.Left+expirySlack, poll)+rand.N(pollJitter))
 	if deferring && e.since.free {
-		// Not later than that: there may be no other node. With none left the next attempt follows at once.
+		// The wait ends with the acquire delay, because there may be no other node. If no delay is left, the next attempt follows at once.
 		wait = min(wait, e.acquireDelayLeft())
 	}
 	if !e.pause(ctx, wait) {
 		return false
 	}
-	// A flood of hints is not answered one by one.
+	// hintSpacing keeps a flood of hints from causing an attempt for each hint.
 	early := hintSpacing - e.cfg.Clock().Sub(began)
 	if e.cfg.HintSpread > 0 {
 		early = max(early, rand.N(e.cfg.HintSpread))
@@ -152,7 +167,7 @@ func (e *Elector) await(ctx context.Context, a Answer, deferring bool) (hinted b
 	return true
 }
 
-// gather waits d for further hints: one attempt answers all of them.
+// gather waits for further hints for the time d, so that one attempt answers all of these hints.
 func (e *Elector) gather(ctx context.Context, d time.Duration) {
 	if d > 0 {
 		select {
@@ -169,7 +184,8 @@ func (e *Elector) gather(ctx context.Context, d time.Duration) {
 	}
 }
 
-// known notes the holder of the lock, or why no node may take it, and reports changes.
+// known records the contents of the answer a: the holder of the lock, or the reason why no node may take the lock. It reports changes of
+// these facts.
 func (e *Elector) known(a Answer) {
 	e.floor = max(e.floor, a.Epoch)
 	if a.Outcome == Held {
@@ -189,15 +205,15 @@ func (e *Elector) known(a Answer) {
 	}
 }
 
-// giveBack releases a lock that our request has taken, or may have taken, without a term.
+// giveBack releases a lock that a request of this node has taken, or may have taken, although no term has begun.
 func (e *Elector) giveBack(ctx context.Context, owner string) {
-	// If the release is not confirmed, the lease runs out: contact has reported why.
-	_ = e.release(ctx, owner, Handover{Event: string(EventReleased), Reason: "no term came of it"})
+	// If the release is not confirmed, the lease runs out. contact has reported the reason.
+	_ = e.release(ctx, owner, Handover{Event: string(EventReleased), Reason: "the term did not begin"})
 }
 
-// newBackoff paces the attempts while the store is away: 100 ms to 5 s, for ever.
-// With a short ttl the pause, jitter included, stays below it: once the store is
-// back, a node leads within one lease.
+// newBackoff returns the pauses between attempts while the store does not answer. They grow from 100 ms to 5 s, and there is no last
+// attempt. With a short TTL the pause including jitter stays below the TTL. So when the store answers again, a node leads within the length
+// of one lease.
 func newBackoff(ttl time.Duration) *backoff.ExponentialBackOff {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval = 100 * time.Millisecond

@@ -14,8 +14,7 @@ import (
 	"baton/internal/testsupport/fakelock"
 )
 
-// acquireFails does what it is asked and then answers with the next of errs, while
-// there are any; nil passes on what the lock answers.
+// acquireFails executes each request and then answers with the next error of errs. A nil error passes the lock's answer on.
 type acquireFails struct {
 	elector.Lock
 
@@ -59,7 +58,7 @@ func (l *acquireFails) attempts() []elector.Candidate {
 	return slices.Clone(l.seen)
 }
 
-// keepStolen has a foreign client hold the lock until the test's end.
+// keepStolen makes a foreign client hold the lock until the test's end.
 func keepStolen(t *testing.T, s *fakelock.Store) {
 	s.Steal("intruder")
 	ticker := time.NewTicker(time.Second)
@@ -79,8 +78,8 @@ func keepStolen(t *testing.T, s *fakelock.Store) {
 
 var errReset = errors.New("connection reset by peer")
 
-// Between two attempts, too, a lock that may be ours is given back; a refusal says
-// nothing of what an earlier attempt has done.
+// A lock that may be ours is also given back between two attempts, because a refusal says nothing about the effect of an earlier
+// attempt.
 func TestStoppingBetweenAttemptsInDoubtGivesTheLockBack(t *testing.T) {
 	for _, errs := range [][]error{{errReset}, {errReset, elector.ErrRefused}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -90,7 +89,7 @@ func TestStoppingBetweenAttemptsInDoubtGivesTheLockBack(t *testing.T) {
 			for len(lock.attempts()) < len(errs) {
 				time.Sleep(time.Millisecond)
 			}
-			synctest.Wait() // it pauses before the next attempt
+			synctest.Wait() // the node pauses before the next attempt
 			if owner, _ := s.Holder(); owner == "" {
 				t.Fatal("the request was not applied: nothing to test")
 			}
@@ -102,8 +101,7 @@ func TestStoppingBetweenAttemptsInDoubtGivesTheLockBack(t *testing.T) {
 	}
 }
 
-// A candidate says that it only polls if nothing has happened since it was told
-// that the lock is held.
+// A candidate says that it only polls if nothing has happened since the answer that the lock is held.
 func TestOnlyAnUndisturbedWaitIsPolling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
@@ -138,8 +136,7 @@ func TestOnlyAnUndisturbedWaitIsPolling(t *testing.T) {
 	})
 }
 
-// Epochs that this process has seen go into its next request: the store may have
-// lost them.
+// The next request contains the epochs that this process has seen, because the store may have lost them.
 func TestANodeRemembersTheEpochsThatItHasSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
@@ -156,7 +153,7 @@ func TestANodeRemembersTheEpochsThatItHasSeen(t *testing.T) {
 		})
 		time.Sleep(time.Second)
 		s.Order(elector.Order{StepDown: true})
-		time.Sleep(2500 * time.Millisecond) // it stands aside
+		time.Sleep(2500 * time.Millisecond) // the node cools down
 		s.Flush()
 		time.Sleep(2 * timing.TTL)
 		a.stop()
@@ -193,7 +190,7 @@ func TestTroubleIsToldOnceForEachKind(t *testing.T) {
 	})
 }
 
-// The pauses grow while the store is away, and begin anew when it has been back.
+// The pauses grow while the store is away, and begin again with the shortest pause after the store was back.
 func TestPausesBeginAnewAfterTheStoreWasBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)

@@ -10,7 +10,7 @@ import (
 	"baton/internal/testsupport/fakelock"
 )
 
-// A shutdown waits for the work, and the lease does not wait for a shutdown.
+// A shutdown waits for the work, but the lease does not wait for a shutdown.
 func TestALeaderThatCannotStopDiesInAShutdownToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
@@ -19,7 +19,7 @@ func TestALeaderThatCannotStopDiesInAShutdownToo(t *testing.T) {
 		faults.set(func(string) fakelock.Fault { lastSent = time.Now(); return fakelock.Fault{} })
 		release := make(chan struct{})
 		a := start(t, "a", s.Node("a", faults.fault), nil, func(context.Context, *elector.Term) error {
-			<-release // deaf to its context
+			<-release // the work ignores its context
 			return nil
 		})
 		time.Sleep(time.Minute)
@@ -42,8 +42,7 @@ func TestALeaderThatCannotStopDiesInAShutdownToo(t *testing.T) {
 	})
 }
 
-// Renewals may have reached the store although no answer came back: what they have made of
-// the lease would keep everybody out.
+// Renewals may have reached the store although no answer came back. The lease that they have extended would keep every other node out.
 func TestATermThatMayNotActAnyMoreGivesTheLockUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)

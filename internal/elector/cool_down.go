@@ -6,17 +6,18 @@ import (
 	"baton/internal/heartbeat"
 )
 
-// coolDown is the time in which a node that has given the lead up lets others go first: it asks as an observer. After a step-down that
-// is over as soon as others have had their turn; after an abdication it is not, since this node cannot do the work even if others have
-// led meanwhile.
+// coolDown describes a period after a node has given up the lead. During this period the node asks only as an observer, so that other nodes
+// can lead. After a step-down this period ends early when another node has led. After an abdication it does not end early for this reason,
+// because this node still cannot do the work.
 type coolDown struct {
-	until heartbeat.Instant // 0: it does not
+	until heartbeat.Instant // 0: there is no cool-down
 	over  <-chan struct{}   // nil after a step-down
 	firm  bool
 	epoch int64 // of the term that was given up
 }
 
-// isCoolingDown reports whether this node lets others go first, by the store's last answer.
+// isCoolingDown reports whether this node is still in its cool-down and lets other nodes lead. The argument last is the store's last
+// answer.
 func (e *Elector) isCoolingDown(last Answer) bool {
 	c := e.coolDown
 	if c.until == 0 {
@@ -34,7 +35,7 @@ func (e *Elector) isCoolingDown(last Answer) bool {
 	return !over
 }
 
-// within is d, or less if this node lets others go first for less.
+// within returns the shorter of d and the time that is left of the cool-down. Without a cool-down it returns d.
 func (c coolDown) within(now heartbeat.Instant, d time.Duration) time.Duration {
 	if c.until == 0 {
 		return d

@@ -10,8 +10,7 @@ import (
 	"baton/internal/testsupport/fakelock"
 )
 
-// A watchdog ends a process whose election makes no progress. Standing aside is what
-// it does then, however long that takes.
+// A watchdog ends a process whose election makes no progress. A node in its cool-down makes progress, however long the cool-down lasts.
 func TestStandingAsideIsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
@@ -29,8 +28,7 @@ func TestStandingAsideIsProgress(t *testing.T) {
 	})
 }
 
-// Two step-downs at once: whoever has given the lead up first must be there when the
-// second does, since others have had their turn.
+// Two nodes step down in quick succession: the first must be ready when the second steps down, because others have had their turn.
 func TestStepDownsInQuickSuccessionLeaveNobodyWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
@@ -57,9 +55,8 @@ func TestStepDownsInQuickSuccessionLeaveNobodyWaiting(t *testing.T) {
 	})
 }
 
-// A term may begin and end before the node that gave the last one up has asked again,
-// which is how a drill goes that follows another. Its one answer, that others have had
-// their turn, must suffice.
+// A term may begin and end before the node that gave up the previous term has asked again, for example in two consecutive drills. The
+// only answer that this node gets, that others have had their turn, must be enough.
 func TestATermShorterThanALookLeavesNobodyWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
@@ -81,8 +78,8 @@ func TestATermShorterThanALookLeavesNobodyWaiting(t *testing.T) {
 	})
 }
 
-// Whoever cannot do the work does not take it from others whenever they hand it over,
-// but follows who does, and takes it once it is told that the cool-down is over.
+// A node that cannot do the work does not take the lock when others hand it over. It follows the leader, and takes the lock only after
+// the end of the cool-down.
 func TestACoolDownOutlastsTheTermsOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
@@ -126,8 +123,7 @@ func TestACoolDownOutlastsTheTermsOfOthers(t *testing.T) {
 	})
 }
 
-// A node that stands aside asks as an observer does, but is none: nobody shall be told
-// that it never leads.
+// A node in its cool-down asks as an observer, but is not an observer: its events must not say that it never leads.
 func TestWhoeverStandsAsideIsNotTakenForAnObserver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)

@@ -10,7 +10,7 @@ import (
 	"baton/internal/heartbeat"
 )
 
-// Why a leader's context ends: context.Cause of the ctx that a LeadFunc gets.
+// These are the causes that context.Cause returns for the ctx of a LeadFunc when that ctx has ended.
 var (
 	ErrSteppedDown  = errors.New("stepped down")
 	ErrLeaseLost    = errors.New("lease lost")
@@ -18,55 +18,57 @@ var (
 	ErrShuttingDown = errors.New("shutting down")
 )
 
-// ErrDone is the cause of the ctx of [Elector.Run] if the process goes on, but the work that needed the lock is finished. The history
-// then says that.
+// ErrDone is the cause with which a caller ends the ctx of [Elector.Run] when the work that needed the lock is finished, while the process
+// continues. The event history then shows this cause.
 var ErrDone = errors.New("its work is done")
 
-// LeadFunc does the leader's work. It starts nothing once ctx has ended, and
-// returns only when everything that it started has ended; the lock is kept, and
-// renewed, until then. If it returns while ctx is alive, the term ends.
+// LeadFunc does the leader's work. It starts nothing after ctx has ended, and returns only when everything that it started has ended.
+// The lock is kept and renewed until LeadFunc returns. If it returns while ctx is alive, the term ends.
 type LeadFunc func(ctx context.Context, t *Term) error
 
-// Abdication is the error by which a LeadFunc gives the lead up for a while: it cannot do its work on this node, and another node perhaps
-// can.
+// Abdication is an error that a LeadFunc returns to give up the lead for a while. The LeadFunc cannot do its work on this node, but perhaps
+// another node can.
 type Abdication struct {
 	Reason   string
-	CoolDown time.Duration   // how long this node then leaves the lock to others
-	Over     <-chan struct{} // if set, it ends the cool-down early by being closed
+	CoolDown time.Duration   // how long this node leaves the lock to others after its term
+	Over     <-chan struct{} // if set, closing this channel ends the cool-down early
 }
 
 func (a *Abdication) Error() string { return "abdicated: " + a.Reason }
 
-// Config configures an elector beyond its lock and its work.
+// Config holds the settings of an elector, except its lock and its work.
 type Config struct {
 	NodeID string
 	Timing heartbeat.Timing
-	// PollInterval is the longest that a standby waits between two attempts.
+	// PollInterval is the maximum time between two attempts of a standby.
 	PollInterval time.Duration
 	// NewOwner makes the UUID of the next term.
 	NewOwner func() (string, error)
-	// Die ends the process at once. It is called when the work has neither returned nor
-	// settled ([Term.Settle]) by the hard stop: a leader that cannot stop must die.
+	// Die ends the process immediately. It is called when work is still running at the hard stop, because a leader that cannot stop must
+	// die.
 	Die func(reason string)
-	// Floor is the highest epoch of this lock that the caller has learnt elsewhere; zero without one. See [Candidate].
+	// Counts means that the LeadFunc calls [Term.Begin] and [Term.End] around all work that can change something. The term is idle while no
+	// such work is in progress. If Counts is false, the whole LeadFunc counts as work.
+	Counts bool
+	// Floor is the highest epoch of this lock that the caller has learnt elsewhere, or zero. See [Candidate].
 	Floor int64
-	// Lease is that of the last term of this lock that the caller has learnt elsewhere; zero without one.
+	// Lease is the lease of the last term of this lock that the caller has learnt elsewhere, or zero.
 	Lease time.Duration
-	// Observer reports whether this node does not lead for now. It still follows the election. The elector calls it before every attempt,
-	// so it must return at once. Nil: the node may lead.
+	// Observer reports whether this node must not lead for now. The node still follows the election. The elector calls it before every
+	// attempt, so it must return immediately. If Observer is nil, the node may lead.
 	Observer func() bool
-	// HintSpread is how far apart nodes with the same hint ask, at random. Where a lock is on several stores, rivals that ask at once
-	// divide the stores among themselves.
+	// HintSpread limits the random pause between a hint and the attempt that it causes. It is for a lock on several stores: if all nodes
+	// that received the hint ask at the same moment, each of them may win some stores, and none a majority.
 	HintSpread time.Duration
-	// AcquireDelay is how long to leave a free lock to others before asking for it; at most 500 ms count. A node that leads more than its
-	// share spreads the work by it. The elector calls it before every attempt, so it must return at once. It may be nil.
+	// AcquireDelay returns how long this node leaves a free lock to other nodes before it asks for the lock. A time of more than 500 ms
+	// counts as 500 ms. With AcquireDelay a node that leads more than its share of the locks spreads the work. The elector calls it before
+	// every attempt, so it must return immediately. It may be nil.
 	AcquireDelay func() time.Duration
-	// Beat, if several electors share one, lets them renew at the same moments. It
-	// may be nil.
+	// Beat makes several electors that share it renew at the same moments. It may be nil.
 	Beat *heartbeat.Beat
-	// Hints may be nil: they only make things faster.
+	// Hints may be nil, because hints only make the election faster.
 	Hints <-chan Hint
-	// Hinted reports whether hints are being received: a standby then polls more rarely. It may be nil.
+	// Hinted reports whether hints are being received. While they are, a standby polls less often. Hinted may be nil.
 	Hinted func() bool
 	// Observe may be nil.
 	Observe func(Event)
@@ -74,7 +76,7 @@ type Config struct {
 	Clock heartbeat.Clock
 }
 
-// Elector campaigns for a lock, leads while it holds it, and campaigns again.
+// Elector campaigns for a lock and leads while it holds the lock. When it has lost or released the lock, it campaigns again.
 type Elector struct {
 	lock Lock
 	lead LeadFunc
@@ -83,23 +85,23 @@ type Elector struct {
 	kick     chan struct{} // renew now
 	floor    int64         // the highest epoch this process has seen
 	lease    lastLease     // the lease that a leader may still trust after the store has forgotten it
-	coolDown coolDown      // in which others go first
+	coolDown coolDown      // the time in which others go first
 	since    freeSince     // since when the lock is free; only the campaign uses it
 
 	mu          sync.Mutex
-	storeDown   error // the store's trouble, nil while it answers
-	reported    error // the trouble that was reported last, and when
+	storeDown   error // the store's error, nil while the store answers
+	reported    error // the error that was reported last, and the time of the report
 	reportedAt  heartbeat.Instant
 	leading     *Term
-	held        bool              // by another client
+	held        bool              // another client holds the lock
 	holder      string            // the node that holds the lock; "" while it is unknown, or a foreign client does
-	holderEpoch int64             // of its term; 0 while unknown
+	holderEpoch int64             // the epoch of the holder's term; 0 while unknown
 	waiting     string            // why no node may take the free lock; "" if there is no such reason
 	waitCode    Code              // the code of that reason
-	progress    heartbeat.Instant // when a loop last went round, or will after a wait
+	progress    heartbeat.Instant // when a loop last made a step, or will after a wait
 }
 
-// New checks the configuration. It starts nothing.
+// New returns an Elector, or an error if the configuration is wrong. It starts nothing.
 func New(lock Lock, lead LeadFunc, cfg Config) (*Elector, error) {
 	if lock == nil || lead == nil || cfg.NewOwner == nil || cfg.Die == nil {
 		return nil, errors.New("elector: a lock, a LeadFunc, NewOwner and Die are required")
@@ -128,8 +130,8 @@ func New(lock Lock, lead LeadFunc, cfg Config) (*Elector, error) {
 	}, nil
 }
 
-// Run campaigns and leads until ctx ends, and returns when the work has returned and the lock is released. The error is nil, or why
-// NewOwner failed.
+// Run campaigns and leads until ctx ends. It returns when the work has returned and the lock is released. Its error is nil, or the error of
+// the function NewOwner.
 func (e *Elector) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		term, err := e.campaign(ctx)
@@ -144,61 +146,65 @@ func (e *Elector) Run(ctx context.Context) error {
 	return nil
 }
 
-// Leading returns the running term, or nil on a standby.
+// Leading returns the term in which this node leads now, or nil if this node is a standby.
 func (e *Elector) Leading() *Term {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.leading
 }
 
-// Holder returns the node that holds the lock as far as this node knows; "" if this node knows none, or the holder is a foreign client.
+// Holder returns the node that holds the lock, as far as this node knows. It returns "" if this node knows no holder, or if the holder is a
+// foreign client, which is not a node.
 func (e *Elector) Holder() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.holder
 }
 
-// Held reports whether another client holds the lock, as far as this node knows: a node, or a foreign client.
+// Held reports whether, as far as this node knows, another client holds the lock. This client may be a node or a foreign client.
 func (e *Elector) Held() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.held
 }
 
-// Waiting returns why no node may take the free lock yet, for programs and in words; both are "" if there is no such reason.
+// Waiting returns the reason why no node may take the free lock yet: as a code for programs, and as a text for people. The code and the
+// text are "" if there is no such reason.
 func (e *Elector) Waiting() (Code, string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.waitCode, e.waiting
 }
 
-// StoreTrouble returns why the store does not answer, or nil.
+// StoreTrouble returns the error that explains why the store of the lock is unavailable. It returns nil if the store is available.
 func (e *Elector) StoreTrouble() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.storeDown
 }
 
-// SinceProgress is how long ago the election last made a step, or should have. A
-// store that is away does not stop progress: failing and waiting is a step too.
+// SinceProgress returns how long ago the loop of the election last made a step, or should have made one. If the store does not answer, the
+// loop still makes progress, because failed attempts and waits also count as steps.
 func (e *Elector) SinceProgress() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return max(0, e.cfg.Clock().Sub(e.progress))
 }
 
-// waits notes that the next step is due after d.
+// waits records that the next step of the loop is due after d.
 func (e *Elector) waits(d time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.progress = e.cfg.Clock().Add(d)
 }
 
-// anotherTrouble is how long after a report trouble of another kind is not reported yet: a store that starts up refuses for a moment.
+// anotherTrouble is the minimum time between a report of trouble with the store and the report of another kind of trouble. It is needed
+// because a store that starts up refuses requests for a moment.
 const anotherTrouble = 5 * time.Second
 
-// contact notes whether the store answered, and reports once when that changes. A refusal is an answer, but not one that helps: an
-// operator who has read of the silence of the store must also learn, if it lasts, that it wants another password.
+// contact records whether the store answered, and reports each change once. If the store refuses the request, the store has answered, but
+// the lock is still unavailable. So if the store first does not answer and then keeps refusing, for example because of a wrong password,
+// contact also reports the refusal.
 func (e *Elector) contact(err error) {
 	if errors.Is(err, ErrLost) {
 		err = nil
@@ -228,8 +234,8 @@ func (e *Elector) setRole(leading *Term, holder string) {
 	e.leading, e.held, e.holder, e.holderEpoch, e.waiting, e.waitCode = leading, false, holder, 0, "", ""
 }
 
-// pause waits for d, or until ctx ends, a hint other than HintControl comes, or a cool-down ends. It reports whether a hint or the end of
-// a cool-down cut it short.
+// pause waits for d. It ends early if ctx ends, if a hint other than HintControl comes, or if a cool-down ends. It reports whether a hint
+// or the end of a cool-down ended the pause early.
 func (e *Elector) pause(ctx context.Context, d time.Duration) (hinted bool) {
 	if d <= 0 {
 		return false

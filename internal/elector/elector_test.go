@@ -3,19 +3,21 @@ package elector_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"baton/internal/elector"
+	"baton/internal/heartbeat"
 	"baton/internal/testsupport/fakelock"
 	"baton/internal/testsupport/locktest"
 )
 
 func TestFakeLockConforms(t *testing.T) {
-	locktest.RunInBubble(t, func(*testing.T) locktest.Bench {
+	locktest.RunInBubble(t, func(*testing.T) locktest.Harness {
 		s := fakelock.NewStore(time.Second)
-		return locktest.Bench{
+		return locktest.Harness{
 			TTL: time.Second, A: s.Node("a", nil), B: s.Node("b", nil), C: s.Node("c", nil), Flush: s.Flush, Sleep: time.Sleep,
 			StepDown: func(to, reason string) error {
 				s.Order(elector.Order{StepDown: true, To: to, Reason: reason})
@@ -184,7 +186,7 @@ func TestALeaderThatCannotStopDies(t *testing.T) {
 		faults.set(func(string) fakelock.Fault { lastSent = time.Now(); return fakelock.Fault{} })
 		release := make(chan struct{})
 		a := start(t, "a", s.Node("a", faults.fault), nil, func(context.Context, *elector.Term) error {
-			<-release // deaf to its context
+			<-release // the work ignores its context
 			return nil
 		})
 		time.Sleep(time.Minute)
@@ -202,27 +204,104 @@ func TestALeaderThatCannotStopDies(t *testing.T) {
 	})
 }
 
-// What can change nothing any more is no reason to die, however long it takes.
-func TestALeaderWhoseWorkHasSettledDoesNotDie(t *testing.T) {
+// Only work in progress is a reason to die. The loop of an idle term may get no processor before the hard stop, and a term whose work
+// has ended may take long to record its end.
+func TestOnlyATermThatWorksDiesAtTheHardStop(t *testing.T) {
+	for name, works := range map[string]bool{"idle": false, "worked before": false, "works": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := fakelock.NewStore(timing.TTL)
+				var faults script
+				scheduled, terms := make(chan struct{}), 0
+				a := startWith(t, "a", s.Node("a", faults.fault), func(ctx context.Context, term *elector.Term) error {
+					if terms++; terms > 1 {
+						<-ctx.Done()
+						return nil
+					}
+					if name != "idle" && !term.Begin() {
+						t.Error("its work did not begin")
+					}
+					if name == "worked before" {
+						term.End()
+					}
+					<-scheduled
+					if term.Begin() {
+						t.Error("work began after the hard stop")
+					}
+					return nil
+				}, elector.Config{Counts: true})
+				time.Sleep(time.Minute)
+				faults.set(silent)
+				time.Sleep(2 * timing.TTL)
+				if died := a.deaths() > 0; died != works {
+					t.Errorf("the process died: %v, want %v", died, works)
+				}
+				faults.set(nil)
+				close(scheduled)
+				time.Sleep(timing.TTL)
+				synctest.Wait()
+				if expired := a.kinds(elector.EventExpired); len(expired) != 1 || a.Leading() == nil {
+					t.Errorf("told %+v, and leads again: %v; want one expiry, and another term", expired, a.Leading() != nil)
+				}
+				a.stop()
+			})
+		})
+	}
+}
+
+func TestNoWorkBeginsAfterTheSoftStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
 		var faults script
-		release := make(chan struct{})
-		a := start(t, "a", s.Node("a", faults.fault), nil, func(ctx context.Context, term *elector.Term) error {
-			<-ctx.Done()
-			term.Settle()
-			<-release
+		a := startWith(t, "a", s.Node("a", faults.fault), func(_ context.Context, term *elector.Term) error {
+			<-term.Closed()
+			if term.UntilHardStop() <= 0 || term.Begin() {
+				t.Errorf("work began %v before the hard stop", term.UntilHardStop())
+			}
 			return nil
-		})
+		}, elector.Config{Counts: true})
 		time.Sleep(time.Minute)
 		faults.set(silent)
-		time.Sleep(2 * timing.TTL)
-		if n := a.deaths(); n != 0 {
-			t.Errorf("it died %d times", n)
-		}
-		close(release)
+		time.Sleep(timing.TTL)
 		a.stop()
 	})
+}
+
+// On a host without free processors each new term would delay the renewals of the others.
+func TestACandidateWaitsForTheRenewalsOfItsProcess(t *testing.T) {
+	for name, back := range map[string]bool{"the renewal is answered": true, "it is not": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var faults script
+				var beat heartbeat.Beat
+				a := startWith(t, "a", fakelock.NewStore(timing.TTL).Node("a", faults.fault), nil, elector.Config{Beat: &beat})
+				time.Sleep(time.Minute)
+				faults.set(silent)
+				time.Sleep(timing.TTL / 2) // a renewal is overdue, but the lease has not ended
+				began := time.Now()
+				var asked atomic.Int64 // how long after began
+				b := startWith(t, "b", fakelock.NewStore(timing.TTL).Node("b", func(string) fakelock.Fault {
+					asked.CompareAndSwap(0, int64(time.Since(began)))
+					return fakelock.Fault{}
+				}), nil, elector.Config{Beat: &beat})
+				time.Sleep(timing.Timeout / 2)
+				synctest.Wait()
+				if after := asked.Load(); after != 0 {
+					t.Errorf("it asked after %v, while a renewal was overdue", time.Duration(after))
+				}
+				if back {
+					faults.set(nil)
+				}
+				time.Sleep(3 * timing.Timeout)
+				synctest.Wait()
+				if waited := time.Duration(asked.Load()); waited == 0 || !back && waited < timing.Timeout || waited > timing.Timeout*3 {
+					t.Errorf("it asked after %v", waited)
+				}
+				b.stop()
+				a.stop()
+			})
+		})
+	}
 }
 
 func TestALeaseThatSomebodyElseHoldsStopsTheWorkAtOnce(t *testing.T) {
@@ -308,7 +387,7 @@ func TestAStepDownHandsOverAtOnce(t *testing.T) {
 		time.Sleep(time.Second)
 		b := start(t, "b", s.Node("b", nil), s.Hints(), nil)
 		c := start(t, "c", s.Node("c", nil), s.Hints(), nil)
-		// Two may have it each time: by chance alone not the named one six times.
+		// Two nodes may win each time. If the named node only won by chance, it would not win six times in a row.
 		for i, successor := range []*node{c, b, a, c, b, c} {
 			time.Sleep(10 * time.Second)
 			s.Order(elector.Order{StepDown: true, To: successor.id, Reason: "drill"})

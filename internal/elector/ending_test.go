@@ -12,7 +12,7 @@ import (
 	"baton/internal/testsupport/fakelock"
 )
 
-// startObserved is start with an observer of the test's own.
+// startObserved is start with the test's own observer.
 func startObserved(t *testing.T, lock elector.Lock, lead elector.LeadFunc, observe func(elector.Event)) (stop func()) {
 	t.Helper()
 	began := time.Now()
@@ -35,11 +35,11 @@ func startObserved(t *testing.T, lock elector.Lock, lead elector.LeadFunc, obser
 	return func() { cancel(); <-done }
 }
 
-// Whoever needs the lock for one piece of work ends its election with it. The history
-// says so, and not that a host was shutting down.
+// A program that needs the lock for one piece of work ends its election when the work is done. The history gives this reason, and not
+// that a host was shutting down.
 func TestALockThatHasServedItsPurposeIsReleasedAsSuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for range 20 { // the work returns and the election is told to end at once
+		for range 20 { // the work returns and the election is ended at the same time
 			s := fakelock.NewStore(timing.TTL)
 			ctx, enough := context.WithCancelCause(t.Context())
 			var ended []elector.Event
@@ -68,7 +68,7 @@ func TestALockThatHasServedItsPurposeIsReleasedAsSuch(t *testing.T) {
 	})
 }
 
-// An observer writes to a log, and whoever reads the log may have stopped.
+// An observer writes to a log, and the reader of the log may have stopped.
 func TestTheWorkIsToldToStopBeforeAnybodyElseIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
@@ -122,7 +122,7 @@ func TestNoWorkBeginsIfTellingOfTheWinTookTheWindow(t *testing.T) {
 }
 
 func TestALossIsToldAsALoss(t *testing.T) {
-	for range 300 { // two goroutines notice it, in either order
+	for range 300 { // two goroutines notice the end, in either order
 		synctest.Test(t, func(t *testing.T) {
 			s := fakelock.NewStore(timing.TTL)
 			var cause error
@@ -144,8 +144,7 @@ func TestALossIsToldAsALoss(t *testing.T) {
 	}
 }
 
-// brokenOnce fails the first release at once, as a connection does that was cut
-// while nobody used it.
+// brokenOnce fails the first release at once, like a connection that was cut while it was idle.
 type brokenOnce struct {
 	elector.Lock
 	failed bool
@@ -174,7 +173,7 @@ func TestAReleaseOnABrokenConnectionIsTriedAgain(t *testing.T) {
 	})
 }
 
-// What a drain becomes while it lasts is what its term has ended by.
+// The event of a term's end names what happened to the lease during the drain.
 func TestADrainThatLosesTheLeaseEndsAsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
@@ -194,7 +193,7 @@ func TestADrainThatLosesTheLeaseEndsAsALoss(t *testing.T) {
 		a.cancel()
 		<-a.done
 		ended := a.kinds(elector.EventLost, elector.EventExpired, elector.EventSteppedDown)
-		if len(ended) != 1 || ended[0].Kind != elector.EventLost || ended[0].Reason != "the lock is no longer ours while drill" {
+		if len(ended) != 1 || ended[0].Kind != elector.EventLost || ended[0].Reason != "this node no longer holds the lock while drill" {
 			t.Errorf("told %+v, want a loss during the drill", ended)
 		}
 		if told := a.kinds(elector.EventStopping); len(told) != 1 {
@@ -215,7 +214,7 @@ func TestOneWhoStandsAsideComesBackAtTheNextRelease(t *testing.T) {
 		time.Sleep(time.Second)
 		for _, next := range []*node{b, a} {
 			s.Order(elector.Order{StepDown: true})
-			time.Sleep(300 * time.Millisecond) // far less than standing aside takes
+			time.Sleep(300 * time.Millisecond) // much less than a cool-down takes
 			if next.Leading() == nil {
 				t.Errorf("%s does not lead", next.id)
 			}

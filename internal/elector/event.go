@@ -2,27 +2,26 @@ package elector
 
 import "time"
 
-// EventKind names an event, in the words of the event history.
+// EventKind names the kind of an event, in the words that the event history uses.
 type EventKind string
 
-// The kinds of events.
+// These are the kinds of events.
 const (
 	EventWon         EventKind = "won"          // a term begins
 	EventStandby     EventKind = "standby"      // another client holds the lock: Holder, or "" for a foreign client
-	EventWaiting     EventKind = "waiting"      // no client holds the lock, and this node may not take it yet: Reason
-	EventStopping    EventKind = "stopping"     // the work was cancelled: Reason
-	EventLost        EventKind = "lost"         // the term ended: the lock is another node's
-	EventExpired     EventKind = "expired"      // the term ended: the trust window closed unrenewed
+	EventWaiting     EventKind = "waiting"      // no client holds the lock, and this node may not take it yet: see Reason
+	EventStopping    EventKind = "stopping"     // the work was cancelled: see Reason
+	EventLost        EventKind = "lost"         // the term ended, because the lock belongs to another node
+	EventExpired     EventKind = "expired"      // the term ended, because the trust window closed without a renewal
 	EventSteppedDown EventKind = "stepped_down" // the term ended by order, or by its work
 	EventReleased    EventKind = "released"     // the term ended by shutdown
 	EventWithdrawn   EventKind = "withdrawn"    // a store has granted a term that never began: too few stores or replicas have it
-	EventStoreLost   EventKind = "store_lost"   // the store does not answer: Err
-	EventStoreBack   EventKind = "store_back"   // it does again
-	EventRenewal     EventKind = "renewal"      // one renewal: Took, Err
+	EventStoreLost   EventKind = "store_lost"   // the store does not answer: see Err
+	EventStoreBack   EventKind = "store_back"   // the store answers again
+	EventRenewal     EventKind = "renewal"      // one renewal: see Took and Err
 )
 
-// Ends reports whether a term has ended with this event, its lock given up as far
-// as that was possible.
+// Ends reports whether an event of this kind ends a term. The lock was then released, if that was possible.
 func (k EventKind) Ends() bool {
 	switch k {
 	case EventLost, EventExpired, EventSteppedDown, EventReleased:
@@ -31,8 +30,8 @@ func (k EventKind) Ends() bool {
 	return false
 }
 
-// Event goes to the observer, from the elector's own goroutines: an observer
-// must return soon.
+// Event describes an event of an election for the observer, which is the function Observe of [Config]. The elector calls the observer from
+// its own goroutines, so the observer must return soon.
 type Event struct {
 	Kind   EventKind
 	Owner  string
@@ -40,9 +39,9 @@ type Event struct {
 	Holder string
 	Lease  time.Duration // of the term; 0 while unknown
 	Reason string
-	Code   Code // of the end of a term, where Kind alone is not enough
+	Code   Code // the code of a term's end, where Kind alone is not enough
 	Took   time.Duration
 	Err    error
-	// Released: the store has confirmed that this owner no longer holds the lock.
+	// Released means that the store has confirmed that this owner no longer holds the lock.
 	Released bool
 }

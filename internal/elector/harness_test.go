@@ -21,11 +21,11 @@ var timing = heartbeat.Timing{
 
 const (
 	poll      = 2 * time.Second
-	softAfter = 7650 * time.Millisecond // of a window, from the sending of the last answered request
+	softAfter = 7650 * time.Millisecond // of a window, counted from the sending of the last answered request
 	hardAfter = 9650 * time.Millisecond
 )
 
-// node is one elector under test and what it has told.
+// node is one elector under test, with the events that it has reported.
 type node struct {
 	*elector.Elector
 	id     string
@@ -37,20 +37,19 @@ type node struct {
 	died   []string
 }
 
-// start runs an elector on lock until the test stops it. lead nil means: work
-// until told to stop.
+// start runs an elector on lock until the test stops it. If lead is nil, the work goes on until its context ends.
 func start(t *testing.T, id string, lock elector.Lock, hints <-chan elector.Hint, lead elector.LeadFunc) *node {
 	t.Helper()
 	return startKnowing(t, 0, id, lock, hints, lead)
 }
 
-// startKnowing is start for a node that knows of an earlier epoch.
+// startKnowing is start for a node that knows an earlier epoch.
 func startKnowing(t *testing.T, floor int64, id string, lock elector.Lock, hints <-chan elector.Hint, lead elector.LeadFunc) *node {
 	t.Helper()
 	return startWith(t, id, lock, lead, elector.Config{Hints: hints, Floor: floor})
 }
 
-// startWith is start with more of the configuration.
+// startWith is start with additional settings.
 func startWith(t *testing.T, id string, lock elector.Lock, lead elector.LeadFunc, c elector.Config) *node {
 	t.Helper()
 	n := &node{id: id, done: make(chan struct{})}
@@ -60,7 +59,7 @@ func startWith(t *testing.T, id string, lock elector.Lock, lead elector.LeadFunc
 	began := time.Now()
 	var owners atomic.Int64
 	e, err := elector.New(lock, lead, elector.Config{
-		NodeID: id, Timing: timing, PollInterval: poll, Hints: c.Hints, Hinted: c.Hinted, Floor: c.Floor, Observer: c.Observer, AcquireDelay: c.AcquireDelay,
+		NodeID: id, Timing: timing, PollInterval: poll, Hints: c.Hints, Hinted: c.Hinted, Floor: c.Floor, Observer: c.Observer, AcquireDelay: c.AcquireDelay, Counts: c.Counts, Beat: c.Beat,
 		NewOwner: func() (string, error) { return fmt.Sprintf("%s-%d", id, owners.Add(1)), nil },
 		Clock:    func() heartbeat.Instant { return heartbeat.Instant(time.Since(began)) },
 		Die: func(reason string) {
@@ -94,7 +93,7 @@ func (n *node) stop() {
 	<-n.done
 }
 
-// kinds lists the events of those kinds that the node has told.
+// kinds returns the node's events of these kinds.
 func (n *node) kinds(of ...elector.EventKind) []elector.Event {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -115,7 +114,7 @@ func (n *node) deaths() int {
 	return len(n.died)
 }
 
-// script is a fault function that a test changes as it goes.
+// script is a fault function that a test changes while it runs.
 type script struct {
 	mu sync.Mutex
 	f  func(op string) fakelock.Fault

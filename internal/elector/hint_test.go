@@ -10,8 +10,8 @@ import (
 	"baton/internal/testsupport/fakelock"
 )
 
-// Whoever can publish on the wake channel must not be able to have the leader do
-// nothing but renew, nor to hide an order among forged hints.
+// A client that can publish on the wake channel must not be able to make the leader do nothing but renew, or to hide an order among
+// forged hints.
 func TestForgedOrdersDoNotMakeTheLeaderRenewWithoutAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
@@ -60,7 +60,7 @@ func TestAnOrderAfterAQuietTimeIsObeyedAtOnce(t *testing.T) {
 	})
 }
 
-// An order that was told while the subscription was broken waits no longer than that.
+// An order that was published while the subscription was broken waits only until the subscription is back.
 func TestAnOrderThatWasNotHeardIsObeyedOnceHintsAreBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)

@@ -9,15 +9,15 @@ import (
 
 func TestALeaseThatWasSeenOnceLapses(t *testing.T) {
 	at := func(d time.Duration) heartbeat.Instant { return heartbeat.Instant(0).Add(time.Hour + d) }
-	known := lastLease{length: 30 * time.Second} // from before the process began
+	known := lastLease{length: 30 * time.Second} // from the time before the process began
 	for i, step := range []struct {
 		after, heard, want time.Duration
 	}{
-		{0, 0, 30 * time.Second},                          // of another program's lock nothing is told
-		{time.Minute, time.Second, 30 * time.Second},      // its leader may have renewed until now
-		{80 * time.Second, time.Second, 30 * time.Second}, // not for as long yet
-		{90 * time.Second, time.Second, time.Second},      // it would have ended
-		{91 * time.Second, time.Hour, time.Hour},          // somebody tries a long one
+		{0, 0, 30 * time.Second},                          // the lease of another program's lock is unknown
+		{time.Minute, time.Second, 30 * time.Second},      // the leader of the lock may have renewed until now
+		{80 * time.Second, time.Second, 30 * time.Second}, // not yet as long as the lease
+		{90 * time.Second, time.Second, time.Second},      // the lease would have ended
+		{91 * time.Second, time.Hour, time.Hour},          // an operator tries a long lease
 		{92 * time.Second, time.Hour, time.Hour},          // and renews
 		{92*time.Second + time.Hour - 1, 10 * time.Second, time.Hour},
 		{92*time.Second + time.Hour, 10 * time.Second, 10 * time.Second},

@@ -13,7 +13,7 @@ import (
 	"baton/internal/testsupport/fakelock"
 )
 
-// weather gives each request of one node a fault; it changes every few seconds.
+// weather gives each request of one node a fault. The faults change every few seconds.
 type weather struct {
 	mu    sync.Mutex
 	rng   *rand.Rand
@@ -38,13 +38,13 @@ func (w *weather) fault(string) fakelock.Fault {
 		f.LoseRequest = true
 	case 4: // cut one way
 		f.LoseReply = true
-	case 5: // a store that refuses, now and then
+	case 5: // a store that sometimes refuses
 		f.Refuse = w.rng.IntN(2) == 0
 	}
 	return f
 }
 
-// acquireDelay is one that changes all the time, or none.
+// acquireDelay returns a delay that changes all the time, or none.
 func (w *weather) acquireDelay() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,9 +55,8 @@ func (w *weather) delay(limit time.Duration) time.Duration {
 	return time.Duration(w.rng.Int64N(int64(limit)))
 }
 
-// TestTwoNodesNeverActAtOnce lets four nodes contend for twenty minutes of bubble
-// time in every kind of weather. Work drains for up to the drain time. A node acts
-// from the moment its work starts until it has returned.
+// TestTwoNodesNeverActAtOnce lets four nodes contend for twenty minutes of bubble time in every kind of weather. Work may take up to
+// the drain time to end. A node acts from the moment when its work starts until the work has returned.
 func TestTwoNodesNeverActAtOnce(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -77,7 +76,7 @@ func contend(t *testing.T, seed uint64) {
 		id := string(rune('a' + i))
 		sky := &weather{rng: rand.New(rand.NewPCG(seed, uint64(100+i)))}
 		lead := func(ctx context.Context, term *elector.Term) error { return w.Act(ctx, id, term) }
-		// Each has heard of a term: a store that restarts empty is not a new one.
+		// Each node has heard of a term, so that an empty store after a restart is not a new store.
 		n := startWith(t, id, s.Node(id, sky.fault), lead, elector.Config{
 			Floor: 1, Hints: s.Hints(), AcquireDelay: sky.acquireDelay,
 		})

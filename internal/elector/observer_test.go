@@ -10,7 +10,7 @@ import (
 	"baton/internal/testsupport/fakelock"
 )
 
-// A node without jobs observes. It campaigns as soon as a reload gives it some, and not after one that takes them away.
+// A node without jobs observes. It campaigns as soon as a reload gives it jobs, and no longer after a reload that removes them.
 func TestAnObserverIsOneOnlyForAsLongAsItSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)

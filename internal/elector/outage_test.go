@@ -11,8 +11,7 @@ import (
 	"baton/internal/testsupport/fakelock"
 )
 
-// However long the store was away, and however short the lease: once it is back,
-// somebody leads within one lease.
+// However long the store was away, and however short the lease is, a node leads within one lease after the store is back.
 func TestAfterALongOutageSomebodyLeadsWithinOneLease(t *testing.T) {
 	short := heartbeat.Timing{
 		TTL: 2 * time.Second, Interval: 400 * time.Millisecond, Timeout: 200 * time.Millisecond,
@@ -55,9 +54,8 @@ func TestAfterALongOutageSomebodyLeadsWithinOneLease(t *testing.T) {
 	}
 }
 
-// A store that was away and starts up refuses for a moment: one line tells of all
-// of it. One that comes back and goes on refusing, because it wants another
-// password perhaps, is told as such.
+// A store that was away refuses requests for a moment when it starts up, and a single line reports both. A store that comes back and
+// continues to refuse, for example because it needs another password, is reported separately.
 func TestTroubleOfAnotherKindIsToldOnlyIfItLasts(t *testing.T) {
 	refuse := func(string) fakelock.Fault { return fakelock.Fault{Refuse: true} }
 	cases := map[string]struct {

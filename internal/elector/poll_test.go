@@ -10,8 +10,8 @@ import (
 	"baton/internal/testsupport/fakelock"
 )
 
-// While hints come, polling only finds out that one was lost: it may be rarer, but
-// not for a lock of which no hints come, and not once they have ceased.
+// While hints come, polls are only needed for lost hints and may be rarer. They must not be rarer for a lock without hints, or after
+// the hints have ceased.
 func TestAStandbyThatIsHintedPollsMoreRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)

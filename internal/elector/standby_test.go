@@ -8,8 +8,7 @@ import (
 	"baton/internal/testsupport/fakelock"
 )
 
-// Of a store that has lost all its data only those who have stood by know that somebody led,
-// and may go on to.
+// If a store has lost all its data, only the standbys know that a node led, and that this node may still lead.
 func TestAStandbyThatHasHeardOfALeaderWaitsForItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)

@@ -9,7 +9,7 @@ import (
 	"baton/internal/heartbeat"
 )
 
-// Term is one unbroken leadership of one node, handed to the LeadFunc.
+// Term is one period in which one node leads without interruption. The elector passes it to the LeadFunc.
 type Term struct {
 	lock   Lock
 	owner  string
@@ -17,23 +17,24 @@ type Term struct {
 	epoch  atomic.Int64
 	window *heartbeat.Window
 
-	freeSince heartbeat.Instant // no leader gave a sign of life from then until this term; 0: not known
+	freeSince heartbeat.Instant // from this time until this term began, no leader gave a sign of life; 0: not known
 
 	closed  chan struct{}
-	settled atomic.Bool
+	working working
 }
 
-// Owner is the term's UUID, the value of the lock key.
+// Owner returns the term's UUID, which is the value of the lock key.
 func (t *Term) Owner() string { return t.owner }
 
-// NodeID names the node that leads.
+// NodeID returns the name of the node that leads.
 func (t *Term) NodeID() string { return t.nodeID }
 
-// Epoch is the fencing token. It can rise during a term ([Term.Raise]), never fall.
+// Epoch returns the epoch of the term, which is its fencing token. The epoch can rise during a term ([Term.Raise]), but never falls.
 func (t *Term) Epoch() int64 { return t.epoch.Load() }
 
-// FreeFor is how long ago the last leader released the lock, or last renewed a lease that ran out; zero: unknown, or this term
-// has followed another at once.
+// FreeFor returns the time since the last leader released the lock. If the last leader's lease ran out, the time counts from its last
+// renewal. If the lock was free in a quarantine, it counts from then on. It returns zero if this time is unknown, or if this term began
+// directly after another term.
 func (t *Term) FreeFor() time.Duration {
 	if t.freeSince == 0 {
 		return 0
@@ -41,27 +42,32 @@ func (t *Term) FreeFor() time.Duration {
 	return t.window.Now().Sub(t.freeSince)
 }
 
-// Trusted reports whether the work may still start anything.
+// Trusted reports whether the lease is still trusted, so that the work may start something.
 func (t *Term) Trusted() bool { return t.window.Trusted() }
 
-// Overdue reports whether the renewal of the lease has waited too long for its answer: work that can wait should leave the processors to
-// it.
+// Overdue reports whether the renewal of the lease has waited too long for its answer. Work that can wait should then leave the
+// processors to the renewal.
 func (t *Term) Overdue() bool { return t.window.Overdue() }
 
-// Closed is closed when the work may start nothing any more: the soft stop has passed, or the lease is lost. Work that was cancelled
-// earlier, for another reason, learns it from this.
+// Closed returns a channel that is closed when the work must not start anything any more: the soft stop has passed, or the lease is lost.
+// If the work was cancelled earlier for another reason, the channel also tells it when it must not start anything any more.
 func (t *Term) Closed() <-chan struct{} { return t.closed }
 
-// UntilHardStop is the time left until running work must have ended; zero or less when it has passed.
+// UntilHardStop returns how much time is left until the hard stop, when work that is in progress must have ended. It is zero or less after
+// the hard stop.
 func (t *Term) UntilHardStop() time.Duration { return t.window.UntilHard() }
 
-// Settle marks the term's work as harmless: nothing that it started can change anything any more, and the rest of it only records how it
-// ended. From then on the process does not end at the hard stop because of work that has not returned.
-func (t *Term) Settle() { t.settled.Store(true) }
+// Begin begins a piece of work that can change something. It returns false if the work must not begin, because the term is over or is
+// about to end. Otherwise the caller must call End when the work can no longer change anything. Only a LeadFunc that counts its work
+// ([Config].Counts) needs Begin and End.
+func (t *Term) Begin() bool { return t.Trusted() && t.working.begin() }
 
-// Raise lifts the epoch above floor, because a database has already recorded
-// floor: Redis was rewound or lost its data. The store verifies that the lock is
-// still ours; ErrLost if not.
+// End ends a piece of work.
+func (t *Term) End() { t.working.end() }
+
+// Raise lifts the term's epoch above the argument floor. It is called when a database has already recorded the epoch floor, because Redis
+// was rewound or lost its data. The store verifies that this term still holds the lock. If the term does not hold the lock, Raise returns
+// ErrLost.
 func (t *Term) Raise(ctx context.Context, floor int64) (int64, error) {
 	if e := t.epoch.Load(); e > floor {
 		return e, nil

@@ -10,23 +10,22 @@ import (
 	"baton/internal/heartbeat"
 )
 
-// ending is why and how a term ends.
+// ending describes why and how a term ends.
 type ending struct {
-	cause    error // of the work's context
+	cause    error // the cause of the end of the work's context
 	event    EventKind
 	reason   string
 	code     Code
 	to       string
-	coolDown time.Duration // how long this node then lets others go first
-	firm     bool          // even if they have led
+	coolDown time.Duration // how long this node lets others go first after the term
+	firm     bool          // the cool-down lasts even if others have led
 	over     <-chan struct{}
 }
 
-// runTerm runs the work of one term. It returns the cool-down that follows, when the work has returned and
-// the lock is released.
+// runTerm runs the work of one term. When the work has returned and the lock is released, it returns the cool-down that follows.
 //
-// The order is the point: the work's context ends first; renewal goes on until
-// the work has returned; only then is the lock released.
+// The following sequence is essential: the work's context ends first; the lease is renewed until the work has returned; only then is the
+// lock released.
 func (e *Elector) runTerm(ctx context.Context, term *Term) coolDown {
 	e.setRole(term, e.cfg.NodeID)
 	e.cfg.Observe(Event{Kind: EventWon, Owner: term.owner, Epoch: term.Epoch(), Holder: e.cfg.NodeID, Lease: e.cfg.Timing.TTL})
@@ -34,14 +33,14 @@ func (e *Elector) runTerm(ctx context.Context, term *Term) coolDown {
 		return e.conclude(ctx, term, leaseEnded(false), nil)
 	}
 
-	// The work must not see ctx itself end: it would not know the cause.
+	// The work must not see that ctx itself ends, because the work would not know the cause.
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	keepers, stopKeepers := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopKeepers()
 
 	worked := make(chan error, 1)
-	go func() { worked <- e.lead(work, term) }()
+	go func() { worked <- e.work(work, term) }()
 
 	ends := make(chan ending, 4) // one for each of the senders below
 	var wg sync.WaitGroup
@@ -53,7 +52,7 @@ func (e *Elector) runTerm(ctx context.Context, term *Term) coolDown {
 				ends <- leaseEnded(term.window.Lost())
 			},
 			func() {
-				if !term.settled.Load() {
+				if !term.working.bar() {
 					e.cfg.Die(fmt.Sprintf("the work of epoch %d has not returned by the end of its trust window", term.Epoch()))
 				}
 			})
@@ -67,12 +66,25 @@ func (e *Elector) runTerm(ctx context.Context, term *Term) coolDown {
 	return e.conclude(ctx, term, end, err)
 }
 
-// kickSpacing keeps hints, which any client of the store can forge, from
-// making the leader renew without a pause.
+// work runs the LeadFunc. On a host without free processors, the term may already be over when this goroutine starts to run.
+func (e *Elector) work(ctx context.Context, term *Term) error {
+	if e.cfg.Counts {
+		return e.lead(ctx, term)
+	}
+	if !term.Begin() {
+		<-ctx.Done() // the guard ends the term
+		return nil
+	}
+	defer term.End()
+	return e.lead(ctx, term)
+}
+
+// kickSpacing is the minimum time between two renewals that are caused by hints. Any client of the store can forge hints, which must not
+// make the leader renew without a pause.
 const kickSpacing = 50 * time.Millisecond
 
-// attend waits until the work has returned, cancelling it at the first
-// reason to. It returns that reason and the work's own error.
+// attend waits until the work has returned. It cancels the work as soon as there is a reason to end the term. It returns the first such
+// reason, and the error that the work has returned.
 func (e *Elector) attend(
 	ctx context.Context, term *Term, ends <-chan ending, worked <-chan error, stop context.CancelCauseFunc,
 ) (ending, error) {
@@ -110,17 +122,17 @@ func (e *Elector) attend(
 		switch {
 		case end.cause == nil:
 			end = next
-			// First of all, since an observer may hang.
+			// The work is cancelled before the observer is called, because an observer may hang.
 			stop(next.cause)
 			e.cfg.Observe(Event{Kind: EventStopping, Owner: term.owner, Epoch: term.Epoch(), Reason: next.reason})
 		case next.event != end.event && (next.event == EventLost || next.event == EventExpired):
-			// A drain that outlives the lease ends with the event of the lease's end.
+			// If the lease ends during the drain, the term ends with the event of the lease's end.
 			end.event, end.reason, end.code = next.event, next.reason+" while "+end.reason, next.code
 		}
 	}
 }
 
-// keep renews, and turns the lock's answers into reasons to end.
+// keep renews the lease of the term. If an answer of the lock is a reason to end the term, keep sends this reason to the channel ends.
 func (e *Elector) keep(ctx context.Context, term *Term, ends chan<- ending) {
 	ordered := false
 	renew := func(ctx context.Context) error {
@@ -143,15 +155,15 @@ func (e *Elector) keep(ctx context.Context, term *Term, ends chan<- ending) {
 	}
 }
 
-// leaseEnded is the ending of a term whose lease has ended.
+// leaseEnded returns the ending of a term that ends because its lease was lost or has expired.
 func leaseEnded(lost bool) ending {
 	if lost {
-		return ending{cause: ErrLeaseLost, event: EventLost, reason: "the lock is no longer ours"}
+		return ending{cause: ErrLeaseLost, event: EventLost, reason: "this node no longer holds the lock"}
 	}
 	return ending{cause: ErrTrustClosed, event: EventExpired, reason: "no renewal was answered in time"}
 }
 
-// conclude releases the lock, unless it is lost, and reports the end.
+// conclude ends a term: it releases the lock, unless the lock is lost, and reports the end of the term.
 func (e *Elector) conclude(ctx context.Context, term *Term, end ending, workErr error) coolDown {
 	var err error
 	if end.event != EventLost {
@@ -168,10 +180,10 @@ func (e *Elector) conclude(ctx context.Context, term *Term, end ending, workErr 
 	return coolDown{until: e.cfg.Clock().Add(end.coolDown), over: end.over, firm: end.firm, epoch: term.Epoch()}
 }
 
-// release gives the lock up. If it fails at once it is tried once more: the connection
-// may have been cut since the last renewal, and a lock that stays costs a whole lease.
+// release gives up the lock. If the release fails immediately it is tried once more, because the connection may have been cut since the
+// last renewal. If a lock is not released, the other nodes must wait until its lease has ended.
 func (e *Elector) release(ctx context.Context, owner string, h Handover) error {
-	// ctx may have ended; the release must still be tried, with a bound.
+	// ctx may have ended. The release must still be tried, with a time limit.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.Timing.Timeout)
 	defer cancel()
 	began := e.cfg.Clock()
@@ -183,7 +195,7 @@ func (e *Elector) release(ctx context.Context, owner string, h Handover) error {
 	return err
 }
 
-// shutDown is the ending of a term because ctx, the one of Run, has ended.
+// shutDown returns the ending of a term that ends because the ctx of Run has ended.
 func shutDown(ctx context.Context) ending {
 	end := ending{cause: ErrShuttingDown, event: EventReleased, reason: ErrShuttingDown.Error()}
 	if errors.Is(context.Cause(ctx), ErrDone) {
@@ -192,7 +204,7 @@ func shutDown(ctx context.Context) ending {
 	return end
 }
 
-// workEnded is the ending of a term whose work returned unasked.
+// workEnded returns the ending of a term whose work returned before the term had to end.
 func workEnded(err error, coolDown time.Duration) ending {
 	end := ending{event: EventSteppedDown, reason: "the leader's work returned", coolDown: coolDown}
 	var abdication *Abdication
@@ -206,7 +218,8 @@ func workEnded(err error, coolDown time.Duration) ending {
 	return end
 }
 
-// stepDownCoolDown is long enough for every live standby to have asked once, except one that listens for hints and has missed this one.
+// stepDownCoolDown returns the length of the cool-down after a step-down. It is long enough for every live standby to ask once. A standby
+// that relies on hints and has missed the hint may ask later.
 func (e *Elector) stepDownCoolDown() time.Duration {
 	return e.cfg.PollInterval + 2*pollJitter
 }
@@ -214,6 +227,6 @@ func (e *Elector) stepDownCoolDown() time.Duration {
 func (e *Elector) renewNow() {
 	select {
 	case e.kick <- struct{}{}:
-	default: // a renewal is due already
+	default: // a renewal is already due
 	}
 }

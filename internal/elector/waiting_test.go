@@ -10,12 +10,11 @@ import (
 	"baton/internal/testsupport/fakelock"
 )
 
-// Why nobody may take the free lock is told once, and is not so any more once
-// somebody leads.
+// The reason why no node may take the free lock is reported once, and no longer holds when a node leads.
 func TestWhyNobodyMayTakeTheLockIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
-		a := startKnowing(t, 7, "a", s.Node("a", nil), nil, nil) // of which the store knows nothing
+		a := startKnowing(t, 7, "a", s.Node("a", nil), nil, nil) // the store does not know this epoch
 		time.Sleep(timing.TTL - time.Second)
 		if code, why := a.Waiting(); code != elector.CodeQuarantine || why != "in quarantine" || a.Leading() != nil {
 			t.Errorf("waiting %q, %q, leading %v", code, why, a.Leading())

@@ -1,18 +1,18 @@
-// Package finding is the form of doctor's results.
+// Package finding defines the form of the findings of `baton doctor`.
 package finding
 
-// Severity is the importance of a finding.
+// Severity says how grave a finding is.
 type Severity string
 
-// The severities, the gravest first.
+// These are the severities, the gravest first.
 const (
 	SeverityError   Severity = "error"   // data can be lost silently, or nothing can be flushed
-	SeverityWarning Severity = "warning" // certain faults, or certain records, would cost data
-	SeverityInfo    Severity = "info"    // worth knowing
-	SeverityOK      Severity = "ok"      // checked, and as it should be
+	SeverityWarning Severity = "warning" // certain faults, or certain records, would lose data
+	SeverityInfo    Severity = "info"    // information that is worth knowing
+	SeverityOK      Severity = "ok"      // the check found no fault
 )
 
-// Rank orders severities: 0 is the gravest.
+// Rank returns a number for sorting by severity: 0 for the gravest severity, and higher numbers for less grave severities.
 func (s Severity) Rank() int {
 	switch s {
 	case SeverityError:
@@ -25,8 +25,7 @@ func (s Severity) Rank() int {
 	return 3
 }
 
-// Finding is the result of a check of what flushes rely on: a server's settings, a table, a
-// permission.
+// Finding is the result of one check of something that flushes need, such as a server's settings, a table or a permission.
 type Finding struct {
 	Severity    Severity `json:"severity"`
 	Subject     string   `json:"subject"`              // redis, database "main", job "users"

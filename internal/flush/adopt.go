@@ -13,60 +13,65 @@ import (
 	"baton/internal/flush/row"
 )
 
-// A pass may meet rows that its job never wrote. It inserts missing rows. It leaves every other row as it is until somebody accepts these
-// rows as the job's. A change by the application is no pass: its row is written at once.
+// A pass reads all records of the source. In the table it may find rows that its job never wrote. The pass inserts missing rows. The rows
+// that the job never wrote stay unchanged until an operator accepts them as the job's rows. This rule applies only to passes. When the
+// application changes a record, the record's row is written at once.
 //
-// The acceptance is recorded beside the place, for each digest of the mapping:
+// Whether the rows are accepted is recorded next to the job's position, for each digest of the mapping, as one of three texts:
 //
-// waits CHANGES DELETES          a pass has left that many rows as they are
-// accepted CHANGES DELETES WHEN BY   somebody has accepted them: the next pass may change and delete that many
-// adopted                        a pass has left no row as it was, or found none: the rows are the job's
+//	waits CHANGES DELETES              a pass has left that many rows unchanged
+//	accepted CHANGES DELETES WHEN BY   an operator has accepted them: the next pass may change and delete that many
+//	adopted                            a pass had no row to leave, or the table was empty: all rows are the job's
 //
-// A pass that would do more than was accepted leaves the other rows, and it waits again. The record is written before the basis of the
-// pass, so a crash in between leads to one more pass with the same rights. The basis of a new job is recorded before its first page, as
-// begun: a place without a basis belongs to a job of an earlier version, which owns its rows.
+// If a pass would change more rows than were accepted, it leaves the rest unchanged, and the rest waits for another acceptance. The record
+// is written before the basis of the pass, so a crash in between leads to one more pass with the same rights. A new job records its basis
+// before its first page, with the state "begun". So a position without a basis belongs to a job of an earlier version, which owns its rows.
 
-// AdoptMode says how a pass may treat existing rows.
+// AdoptMode decides how a pass may treat rows that are already in the table and that the job never wrote.
 type AdoptMode string
 
-// The modes.
+// These are the modes.
 const (
-	AdoptAsk        AdoptMode = "ask"         // as far as accepted; the default
-	AdoptInsertOnly AdoptMode = "insert_only" // neither change nor delete them, ever
-	AdoptOverwrite  AdoptMode = "overwrite"   // change them, and delete none
-	AdoptDelete     AdoptMode = "delete"      // change and delete them
+	AdoptAsk        AdoptMode = "ask"         // changes and deletes only as many existing rows as were accepted; the default
+	AdoptInsertOnly AdoptMode = "insert_only" // never changes or deletes existing rows
+	AdoptOverwrite  AdoptMode = "overwrite"   // changes existing rows, and deletes none
+	AdoptDelete     AdoptMode = "delete"      // changes and deletes existing rows
 )
 
-// Differ compares rows with those of their table.
+// Differ compares rows that a pass would write with the rows that are in the table.
 type Differ interface {
-	// Differing says for each row whether the table has a row of its key, and whether that row differs, or is the job's own.
-	Differing(ctx context.Context, sink Sink, m *mapping.Mapping, rows []row.Row, own Own) ([]Differs, error)
+	// Differing reports for each row whether the table has a row with the same key, and whether that row differs or is the job's own.
+	Differing(ctx context.Context, sink Sink, m *mapping.Mapping, rows []row.Row, own OwnRows) ([]Differs, error)
 }
 
-// Differs is the result of comparing a row with that of the table.
+// Differs is the result of comparing a row with the table's row of the same key.
 type Differs int
 
-// The results.
+// These are the results of a comparison.
 const (
 	RowMissing Differs = iota
 	RowEqual
 	RowDiffers
-	RowOwn // a pass of the job wrote it
+	RowOwn // a pass of the job wrote the table's row
 )
 
 // Adopt configures how passes treat rows that the job never wrote.
 type Adopt struct {
 	Mode   AdoptMode
 	Differ Differ // nil: a pass may change and delete any row
-	// OnWaits, if set, gets the number of rows that wait, the zero value if none do.
-	OnWaits func(Waits)
+	// OnUnaccepted, if set, receives the number of rows that wait for an acceptance, or the zero value if no row waits.
+	OnUnaccepted func(Unaccepted)
 }
 
-// Waits are the rows that a pass has left as they are.
-type Waits struct{ Changes, Deletes int64 }
+// Unaccepted counts the rows that a pass would have changed or deleted, but left unchanged because they are not accepted.
+type Unaccepted struct{ Changes, Deletes int64 }
 
-// AdoptionName is the name under which the acceptance of a digest is recorded.
+// AdoptionName returns the name of the record that says whether the rows are accepted, for the mapping with this digest.
 func AdoptionName(digest string) string { return "adoption " + digest }
+
+// AcceptanceName returns the name of the record with the last acceptance, for the mapping with this digest. This record is kept even after
+// the rows are adopted.
+func AcceptanceName(digest string) string { return "acceptance " + digest }
 
 const (
 	adoptWaits    = "waits"
@@ -74,17 +79,17 @@ const (
 	adoptAdopted  = "adopted"
 )
 
-// ErrNothingWaits says that no rows wait to be accepted.
+// ErrNothingWaits means that there are no rows for an operator to accept.
 var ErrNothingWaits = errors.New("flush: nothing waits to be accepted")
 
-// ParseWaits reads the rows that wait; ok is false without such rows.
-func ParseWaits(text string) (w Waits, ok bool) {
+// ParseWaits parses the record that says how many rows wait for an acceptance. The result ok is false for any other record.
+func ParseWaits(text string) (w Unaccepted, ok bool) {
 	ok = w.read(adoptWaits, text)
 	return w, ok
 }
 
-// read reads a record of that state.
-func (w *Waits) read(state, text string) bool {
+// read parses a record that has the state in the argument state. It returns false for any other record.
+func (w *Unaccepted) read(state, text string) bool {
 	rest, ok := strings.CutPrefix(text, state+" ")
 	if !ok {
 		return false
@@ -93,8 +98,9 @@ func (w *Waits) read(state, text string) bool {
 	return err == nil
 }
 
-// ParseAccepted reads the bounds of an acceptance, and its author; ok is false without one.
-func ParseAccepted(text string) (w Waits, by string, ok bool) {
+// ParseAccepted parses the record of an acceptance: the accepted numbers of rows, and who has accepted them. The result ok is false for any
+// other record.
+func ParseAccepted(text string) (w Unaccepted, by string, ok bool) {
 	if words := strings.SplitN(text, " ", 5); len(words) == 5 {
 		by = words[4]
 	}
@@ -102,7 +108,11 @@ func ParseAccepted(text string) (w Waits, by string, ok bool) {
 	return w, by, ok
 }
 
-// Accept makes the record of an acceptance of the rows that wait. An earlier acceptance stays as it is.
+// IsAdopted reports whether a record says that all rows of the table belong to the job.
+func IsAdopted(text string) bool { return text == adoptAdopted }
+
+// Accept returns the record that accepts the rows that wait for an acceptance according to the record text. If text already is an
+// acceptance, Accept returns it unchanged.
 func Accept(text, by string, at time.Time) (string, error) {
 	if _, _, ok := ParseAccepted(text); ok {
 		return text, nil
@@ -114,23 +124,27 @@ func Accept(text, by string, at time.Time) (string, error) {
 	return fmt.Sprintf("%s %d %d %s %s", adoptAccepted, w.Changes, w.Deletes, at.UTC().Format(time.RFC3339), by), nil
 }
 
-// guard bounds the changes and deletions of one pass in existing rows. nil: no bound.
-type guard struct {
-	mu             sync.Mutex
-	may, did, left Waits
-	own            Own
-	touches        bool // rows that are equal are written: that changes their generation and nothing else
+// changeLimit limits how many existing rows a pass may change and delete. A nil changeLimit means that there is no limit.
+type changeLimit struct {
+	mu                    sync.Mutex
+	allowed, did, skipped Unaccepted
+	own                   OwnRows
+	touches               bool // rows that are equal are also written, which changes only their generation
+	// first means that no earlier pass with the same permission to change rows has ended. So rows that differ are rows that the job never
+	// wrote. A pass that follows an acceptance is always such a first pass.
+	first bool
 }
 
-// guardOf is the guard of a stage that is a pass.
-func (r *run) guardOf(ctx context.Context, source Source, stage Stage) (*guard, error) {
+// changeLimitOf returns the limit for the pass that reads this stage. It returns nil if the pass has no limit, or if the stage belongs to
+// no pass.
+func (r *run) changeLimitOf(ctx context.Context, source Source, stage Stage) (*changeLimit, error) {
 	a := r.cfg.Adopt
 	passed, ok := passOf(source, stage)
 	if !ok || !passed.Everything || a.Differ == nil || len(r.m.Plan().Key) == 0 || r.m.Adds() {
 		return nil, nil
 	}
 	was, ok := parseBasis(r.recorded)
-	if !ok { // before its place: a place without a basis would be of an earlier version
+	if !ok { // the basis is recorded before the position, because a position without a basis means a job of an earlier version
 		now := r.basis()
 		now.waits = begun
 		if err := r.recordBasis(ctx, now); err != nil {
@@ -138,33 +152,39 @@ func (r *run) guardOf(ctx context.Context, source Source, stage Stage) (*guard, 
 		}
 	}
 	owned := ok && was.owned(r.basis().mapping) || r.adoption == adoptAdopted
-	if a.Mode == AdoptDelete || a.Mode == AdoptAsk && owned {
+	if a.Mode == AdoptDelete && (owned || r.cfg.KeepDeleted == 0) || a.Mode == AdoptAsk && owned {
 		return nil, nil
 	}
 	own, err := r.ownOf(ctx, source, stage, owned)
 	if err != nil {
 		return nil, err
 	}
-	g := &guard{own: own, touches: own.Column != "" && r.m.Mode() != mapping.ModeReplace}
+	g := &changeLimit{
+		own: own, touches: own.Column != "" && r.m.Mode() != mapping.ModeReplace,
+		first: !owned && (a.Mode == AdoptAsk || was.mapping != r.basis().mapping || was.waits != string(a.Mode)),
+	}
 	switch a.Mode {
 	case AdoptInsertOnly:
 		return g, nil
 	case AdoptOverwrite:
-		g.may.Changes = math.MaxInt64
+		g.allowed.Changes = math.MaxInt64
+		return g, nil
+	case AdoptDelete: // the comparison finds the rows to keep
+		g.allowed = Unaccepted{Changes: math.MaxInt64, Deletes: math.MaxInt64}
 		return g, nil
 	}
-	if g.may.read(adoptAccepted, r.adoption) {
+	if g.allowed.read(adoptAccepted, r.adoption) {
 		return g, nil
 	}
 	empty, err := r.isEmpty(ctx)
 	if err != nil || !empty {
 		return g, err
 	}
-	// If the pass dies, the rows that it has written are the job's.
+	// If the pass dies, the rows that it has written belong to the job.
 	return nil, r.recordAdoption(ctx, adoptAdopted)
 }
 
-// isEmpty reports whether the table has no row.
+// isEmpty reports whether the job's table contains no rows.
 func (r *run) isEmpty(ctx context.Context) (bool, error) {
 	lister, ok := r.cfg.Sink.(KeyLister)
 	if !ok {
@@ -187,7 +207,7 @@ func (r *run) isEmpty(ctx context.Context) (bool, error) {
 }
 
 // keep returns the rows of a page that the pass may write.
-func (g *guard) keep(ctx context.Context, r *run, source Source, rows []row.Row) ([]row.Row, error) {
+func (g *changeLimit) keep(ctx context.Context, r *run, source Source, rows []row.Row) ([]row.Row, error) {
 	if g == nil || len(rows) == 0 {
 		return rows, nil
 	}
@@ -214,18 +234,20 @@ func (g *guard) keep(ctx context.Context, r *run, source Source, rows []row.Row)
 		case differs[i] != RowDiffers && !rows[i].Delete, differs[i] == RowMissing, pending[rows[i].Record.Key]:
 			continue
 		case rows[i].Delete:
-			if !take(g.may.Deletes, &g.did.Deletes, &g.left.Deletes) {
+			if !take(g.allowed.Deletes, &g.did.Deletes, &g.skipped.Deletes) {
 				continue
 			}
-		case !take(g.may.Changes, &g.did.Changes, &g.left.Changes):
+		case !take(g.allowed.Changes, &g.did.Changes, &g.skipped.Changes):
 			continue
 		}
+		rows[i].Adopted = g.first && differs[i] == RowDiffers
 		kept = append(kept, rows[i])
 	}
 	return kept, nil
 }
 
-// take counts a row as done if the bound allows it, otherwise as left.
+// take reports whether one more row may be written. The maximum number of such rows is the argument may. Below this maximum, take adds 1 to
+// the counter did. Otherwise it adds 1 to the counter left.
 func take(may int64, did, left *int64) bool {
 	if *did < may {
 		*did++
@@ -235,8 +257,9 @@ func take(may int64, did, left *int64) bool {
 	return false
 }
 
-// pending are the keys of rows that differ because the application has changed them: the next batch writes them.
-func (g *guard) pending(ctx context.Context, source Source, rows []row.Row, differs []Differs) (map[string]bool, error) {
+// pending returns the keys of the rows that differ and whose records have changes by the application that are not yet written. The pass
+// skips these rows, because the next batch writes them.
+func (g *changeLimit) pending(ctx context.Context, source Source, rows []row.Row, differs []Differs) (map[string]bool, error) {
 	var records []row.Record
 	for i := range rows {
 		if differs[i] == RowDiffers {
@@ -248,7 +271,7 @@ func (g *guard) pending(ctx context.Context, source Source, rows []row.Row, diff
 		return nil, nil
 	}
 	pending := make(map[string]bool, len(records))
-	for _, one := range records { // before Unaccounted gets them
+	for _, one := range records { // before the call of Unaccounted, which may overwrite records
 		pending[one.Key] = true
 	}
 	others, err := sweeper.Unaccounted(ctx, records)
@@ -261,42 +284,44 @@ func (g *guard) pending(ctx context.Context, source Source, rows []row.Row, diff
 	return pending, nil
 }
 
-// leaves reports whether the sweep must delete nothing, since more rows have vanished than may be deleted.
-func (g *guard) leaves(vanished int64) bool {
-	if g == nil || g.did.Deletes+vanished <= g.may.Deletes {
+// leaves reports whether the sweep must leave the vanished rows in the table, because it would otherwise delete more rows than the limit
+// allows.
+func (g *changeLimit) leaves(vanished int64) bool {
+	if g == nil || g.did.Deletes+vanished <= g.allowed.Deletes {
 		return false
 	}
-	g.left.Deletes += vanished
+	g.skipped.Deletes += vanished
 	return true
 }
 
-// leftAlone are the rows that the pass has left as they are.
-func (g *guard) leftAlone() Waits {
+// leftAlone returns how many rows the pass has left unchanged because of the limit.
+func (g *changeLimit) leftAlone() Unaccepted {
 	if g == nil {
-		return Waits{}
+		return Unaccepted{}
 	}
-	return g.left
+	return g.skipped
 }
 
-// recordLeft records the rows that a complete pass has left as they are.
-func (r *run) recordLeft(ctx context.Context, left Waits) error {
+// recordLeft records, after a complete pass, how many rows the pass has left unchanged.
+func (r *run) recordLeft(ctx context.Context, left Unaccepted) error {
 	a := r.cfg.Adopt
 	if a.Differ == nil {
 		return nil
 	}
-	if left == (Waits{}) {
+	if left == (Unaccepted{}) {
 		r.waits(left)
 		return r.recordAdoption(ctx, adoptAdopted)
 	}
-	told := r.cfg.Inputs.Guarantee == row.ByPass && r.toldLeft == left // each run of a scan is a pass
+	// Every run of a scan is a pass, so only the first of equal reports is shown.
+	told := r.cfg.Inputs.Guarantee == row.ByPass && r.toldLeft == left
 	r.toldLeft = left
-	what := fmt.Sprintf("table %q had rows that job %q never wrote. A pass over all keys would change %d and delete %d of them, and "+
-		"has left them as they are", r.cfg.Mapping.Table, r.cfg.Job, left.Changes, left.Deletes)
+	what := fmt.Sprintf("table %q had rows that job %q never wrote. A pass over all keys would change %d and delete %d of them, but "+
+		"left them unchanged", r.cfg.Mapping.Table, r.cfg.Job, left.Changes, left.Deletes)
 	if a.Mode != AdoptAsk {
 		if !told {
-			r.note(fmt.Sprintf("%s, as `adopt: %s` says", what, a.Mode))
+			r.note(fmt.Sprintf("%s because of `adopt: %s`", what, a.Mode))
 		}
-		r.waits(Waits{})
+		r.waits(Unaccepted{})
 		return nil
 	}
 	if !told {
@@ -306,17 +331,17 @@ func (r *run) recordLeft(ctx context.Context, left Waits) error {
 	return r.recordAdoption(ctx, fmt.Sprintf("%s %d %d", adoptWaits, left.Changes, left.Deletes))
 }
 
-// noteLeft tells an operator what to do about rows that a pass has left as they are.
+// noteLeft notes, for an operator, what to do about the rows that a pass has left unchanged.
 func (r *run) noteLeft(what string) {
 	flows := "changes by the application are written"
 	if r.cfg.Inputs.Guarantee == row.ByPass && r.cfg.Mapping.Generation == "" {
-		flows = "rows that are missing are inserted, and no other row is written, since without `generation` a scan does not know its own"
+		flows = "without `generation`, the scan inserts missing rows and writes no other row, because it cannot tell which rows it wrote"
 	}
-	r.note(fmt.Sprintf("%s; %s. `baton job preview %s --all` shows them, `baton job accept %s` accepts that they are the job's", what,
+	r.note(fmt.Sprintf("%s; %s. `baton job preview %s --all` shows these rows. If they belong to the job, run `baton job accept %s`", what,
 		flows, r.cfg.Job, r.cfg.Job))
 }
 
-// recordAdoption records the adoption of the present mapping.
+// recordAdoption replaces the record that says whether the rows are accepted, for the present mapping. The argument text is the new record.
 func (r *run) recordAdoption(ctx context.Context, text string) error {
 	if text == r.adoption {
 		return nil
@@ -328,8 +353,8 @@ func (r *run) recordAdoption(ctx context.Context, text string) error {
 	return err
 }
 
-func (r *run) waits(w Waits) {
-	if r.cfg.Adopt.OnWaits != nil {
-		r.cfg.Adopt.OnWaits(w)
+func (r *run) waits(w Unaccepted) {
+	if r.cfg.Adopt.OnUnaccepted != nil {
+		r.cfg.Adopt.OnUnaccepted(w)
 	}
 }

@@ -8,28 +8,33 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Each run of a scan is a pass, and a scan has no place. Its records stand where those of a capture do. Two facts differ:
+// Each run of a scan is a pass over all data, and a scan has no position. The texts about its acceptances are stored in the same place as
+// those of a capture. A scan differs from a capture in two ways:
 //
-// A job without a basis is new, unless it ran before baton asked. The migration that brought the question has recorded RanBefore for
-// each job that had a fence by then. Such a job owns its rows. A fence alone proves nothing: a new job has one before its first page.
+// A job without a basis is new, unless it ran before baton asked for acceptances. The migration that introduced acceptances recorded
+// RanBefore for each job that had a fence. Such a job owns its rows. A fence alone proves nothing, since a new job takes one before its
+// first page.
 //
-// A change by the application is found by a pass, too. So a row is the job's own, and is written and deleted unasked, if a pass over
-// the present mapping has written it. Its generation tells that: it is not below the first one, which is recorded before its first page.
-// A scan without a generation cannot tell, and writes over no row until that is accepted.
+// Only a pass finds a change by the application. So a scan must know which rows are its own, because it writes and deletes its own rows
+// without an acceptance. Its own rows are those that a pass with the present mapping has written. Such a row has a generation that is not
+// below the mapping's first generation, which is recorded before the mapping's first page. A scan without a generation column cannot know
+// its own rows, and changes no existing row without an acceptance.
 
-// RanBefore is the name of the record of a job that ran before baton asked.
+// RanBefore is the name of the record which says that a job ran before baton asked for acceptances.
 const RanBefore = "ran before"
 
-// sinceName is the name under which the first generation of a digest is recorded.
+// sinceName returns the name of the record that contains the first generation of a mapping. The argument digest identifies the mapping.
 func sinceName(digest string) string { return "since " + digest }
 
-// Own tells the rows that passes of the job have written: those with at least Since in the column. Without a column it tells none.
-type Own struct {
+// OwnRows identifies the rows that passes of the job have written. In these rows the value of the column Column is at least Since. If
+// Column is "", OwnRows identifies no rows.
+type OwnRows struct {
 	Column string
 	Since  int64
 }
 
-// passOf describes the reading of a stage by a source that can read everything; ok is false for other sources.
+// passOf describes the data that a source has read for a stage, if the source is one that can read everything. The result ok is false for
+// other sources.
 func passOf(source Source, stage Stage) (p Passed, ok bool) {
 	switch source := source.(type) {
 	case KeySweeper:
@@ -41,7 +46,7 @@ func passOf(source Source, stage Stage) (p Passed, ok bool) {
 	return p, false
 }
 
-// readOwnership reads the records that tell which rows of a scan are the own rows of the job.
+// readOwnership reads the records that decide which rows of the table belong to a scan job.
 func (r *run) readOwnership(ctx context.Context, source Source) error {
 	if _, ok := source.(Sweeper); !ok || r.cfg.Adopt.Differ == nil {
 		return nil
@@ -55,14 +60,16 @@ func (r *run) readOwnership(ctx context.Context, source Source) error {
 	r.since, _ = strconv.ParseInt(found[2], 10, 64) // 0: not recorded yet
 	was, ok := parseBasis(r.recorded)
 	if !ok && found[3] != "" {
-		r.say(true, source.Name()+": the job ran before its mapping was recorded: its rows are its own")
+		r.say(true, source.Name()+": the job ran before baton recorded mappings, so baton assumes that the rows belong to the job")
 		was, ok = r.basis(), true
-		if err := r.recordBasis(ctx, was); err != nil { // before recordOwned: a job that is changed in between owns this mapping alone
+		// The basis is recorded before recordOwned is called. So if the job's configuration changes between these two steps, only the rows
+		// of this mapping belong to the job.
+		if err := r.recordBasis(ctx, was); err != nil {
 			return err
 		}
 	}
 	if ok && was.owned(digest) || r.adoption == adoptAdopted || r.cfg.Adopt.Mode != AdoptAsk {
-		r.waits(Waits{})
+		r.waits(Unaccepted{})
 	} else {
 		r.stillWaits()
 	}
@@ -72,11 +79,12 @@ func (r *run) readOwnership(ctx context.Context, source Source) error {
 	return r.recordOwned(ctx)
 }
 
-// ownOf tells the rows of a scan that are its own. It records the first generation of the present mapping, before its first page.
-func (r *run) ownOf(ctx context.Context, source Source, stage Stage, owned bool) (Own, error) {
+// ownOf returns the OwnRows that identify the rows of a scan job. It records the first generation of the present mapping, before the first
+// page of this mapping is written.
+func (r *run) ownOf(ctx context.Context, source Source, stage Stage, owned bool) (OwnRows, error) {
 	sweeper, ok := source.(Sweeper)
 	if !ok || r.cfg.Mapping.Generation == "" {
-		return Own{}, nil
+		return OwnRows{}, nil
 	}
 	if r.since == 0 {
 		since := int64(1) // all rows that a pass has ever written
@@ -84,16 +92,17 @@ func (r *run) ownOf(ctx context.Context, source Source, stage Stage, owned bool)
 			since, _ = sweeper.Pass(stage)
 		}
 		if err := r.recordText(ctx, sinceName(r.basis().mapping), "", strconv.FormatInt(since, 10)); err != nil {
-			return Own{}, err
+			return OwnRows{}, err
 		}
 		r.since = since
 	}
-	return Own{Column: r.cfg.Mapping.Generation, Since: r.since}, nil
+	return OwnRows{Column: r.cfg.Mapping.Generation, Since: r.since}, nil
 }
 
-// checkGuarded decides from which generation on a guarded sweep may delete rows. Vanished rows of earlier passes are not the job's own:
-// they count against the acceptance.
-func (r *run) checkGuarded(ctx context.Context, sweeper Sweeper, g *guard, generation int64) (since int64, err error) {
+// checkGuarded decides which rows a sweep may delete if a limit applies to its deletions. The sweep may delete vanished rows whose
+// generation is at least the result since. Vanished rows that were written with an earlier mapping do not belong to the job, so they count
+// against the number of accepted deletions.
+func (r *run) checkGuarded(ctx context.Context, sweeper Sweeper, g *changeLimit, generation int64) (since int64, err error) {
 	var own, theirs int64
 	err = r.eachStale(ctx, generation, 1, func(texts [][]string) error {
 		missing, err := r.missing(ctx, sweeper, r.vanished.records(texts))
@@ -116,7 +125,7 @@ func (r *run) checkGuarded(ctx context.Context, sweeper Sweeper, g *guard, gener
 	return since, r.checkShare(ctx, sweeper, generation, own+theirs)
 }
 
-// isOwn reports whether a record was made of a row that a pass since a generation has written.
+// isOwn reports whether a pass has written the row of this record with a generation that is at least the argument since.
 func (r *run) isOwn(record row.Record, since int64) bool {
 	made, err := r.vanished.Row(record)
 	if err != nil {
@@ -125,7 +134,8 @@ func (r *run) isOwn(record row.Record, since int64) bool {
 	return made.Values[len(made.Values)-1].Int() >= since
 }
 
-// eachStale goes through the rows that passes since a generation have written, and not the current one.
+// eachStale calls the function do, page by page, with the rows that earlier passes have written. It leaves out the rows whose generation is
+// below the argument since, and the rows of the current pass.
 func (r *run) eachStale(ctx context.Context, current, since int64, do func(texts [][]string) error) error {
 	v := r.vanished
 	for behind := []row.Value(nil); ; {
@@ -150,7 +160,8 @@ func (r *run) eachStale(ctx context.Context, current, since int64, do func(texts
 	}
 }
 
-// writtenSince are the rows with a generation that is not below another one. It is their last text.
+// writtenSince returns the rows whose generation is at least the argument since. Each row is a list of texts, and its last text is the
+// generation.
 func writtenSince(texts [][]string, since int64) [][]string {
 	if since <= 1 {
 		return texts

@@ -8,16 +8,17 @@ import (
 	"baton/internal/flush/row"
 )
 
-// catalogue is the catalogue's entry of a table, read beside the runs.
+// catalogue holds the job's table as the database's catalogue describes it. Another goroutine reads the catalogue, so that runs need not
+// wait for that reading.
 type catalogue struct {
 	began time.Time
-	ended chan struct{} // closed once table and err are set
+	ended chan struct{} // closed after table and err are set
 	table row.Table
 	err   error
 }
 
-// readAhead begins to read the catalogue again if that will soon be due, so that in a quick sequence no run has to wait for it. The
-// reading outlives the run.
+// readAhead starts to read the catalogue again if a run will need the catalogue soon, so that short runs do not wait for it. The reading
+// may continue after the end of the run.
 func (r *run) readAhead(ctx context.Context) {
 	if time.Since(r.verified) < verifyEvery/2 || r.catalogue.Load() != nil {
 		return
@@ -32,7 +33,8 @@ func (r *run) readAhead(ctx context.Context) {
 	}()
 }
 
-// learn uses a finished reading. After a difference or an error, the next run that writes reads the catalogue once more.
+// learn uses what readAhead has read, if that reading is complete. If the catalogue differs from the one that the pipeline uses, or the
+// reading failed, the next run that writes reads the catalogue again.
 func (p *Pipeline) learn() {
 	c := p.catalogue.Load()
 	if c == nil {
@@ -49,6 +51,6 @@ func (p *Pipeline) learn() {
 	case reflect.DeepEqual(c.table, known.mapping.Plan().Table):
 		p.verified = c.began
 	default:
-		p.verified = p.verified.Add(-verifyEvery) // it is due
+		p.verified = p.verified.Add(-verifyEvery) // the next run must read the catalogue
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// slowCatalogue takes its time over the catalogue.
+// slowCatalogue is a sink that takes a while to read the catalogue.
 type slowCatalogue struct {
 	*fakeSink
 	takes time.Duration
@@ -30,7 +30,7 @@ func (s *slowCatalogue) Table(ctx context.Context, name string) (row.Table, erro
 	return s.fakeSink.Table(ctx, name)
 }
 
-// Of runs that follow each other quickly none waits for the catalogue, which is as fresh as if each had.
+// If runs follow each other quickly, none of them waits for the catalogue. Still the catalogue is as fresh as if each run had read it.
 func TestTheCatalogueIsReadBesideRunsThatFollowEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, db := users(flushtest.NewScript("s", user("1", "a")))
@@ -70,7 +70,7 @@ func TestTheCatalogueIsReadBesideRunsThatFollowEachOther(t *testing.T) {
 	})
 }
 
-// A reading that hangs holds up no run before it is due, and none for longer than the database may take.
+// If a reading of the catalogue hangs, no run waits for it before it is due. Later a run waits at most as long as the database may take.
 func TestACatalogueThatHangsIsReadAgainWhenItIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, db := users(flushtest.NewScript("s", user("1", "a")))
@@ -82,7 +82,7 @@ func TestACatalogueThatHangsIsReadAgainWhenItIsDue(t *testing.T) {
 		}
 		sink.takes = time.Hour
 		time.Sleep(flush.VerifyEvery / 2)
-		if _, err := p.Run(t.Context(), leader(1)); err != nil { // which begins to read ahead
+		if _, err := p.Run(t.Context(), leader(1)); err != nil { // begins to read ahead
 			t.Fatal(err)
 		}
 		synctest.Wait()

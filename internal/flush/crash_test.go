@@ -21,7 +21,7 @@ import (
 
 var errCrash = errors.New("the process died here")
 
-// world is one Redis, one database and the nodes that flush between them.
+// world is one Redis, one database and the nodes that flush from one to the other.
 type world struct {
 	mem   *memory
 	db    *base
@@ -41,13 +41,12 @@ func newWorld(kind string) *world {
 	)}
 }
 
-// kinds are the sources of a world: increments, totals that stay, states, and two of events
-// in an order, by several lanes.
+// kinds returns the sources of a world: increments, totals, states, and two sources of ordered events, which several lanes write.
 func kinds() []string { return []string{"counters", "totals", "hashes", "list", "stream"} }
 
 func inOrder(kind string) bool { return kind == "list" || kind == "stream" }
 
-// config is that of a fresh process of the job.
+// config returns the configuration of a new process of the job.
 func (w *world) config(f *faults) flush.Config {
 	cfg := flush.Config{
 		Job: "job", NodeID: "node", Sink: &fakeSink{base: w.db, faults: f},
@@ -79,7 +78,7 @@ func (w *world) config(f *faults) flush.Config {
 	return cfg
 }
 
-// elect makes the next leader.
+// elect returns the next leader.
 func (w *world) elect() *fakeLead {
 	w.epoch++
 	return &fakeLead{owner: fmt.Sprint("owner", w.epoch), epoch: w.epoch}
@@ -94,7 +93,7 @@ func mustNew(t rapid.TB, cfg flush.Config) *flush.Pipeline {
 	return p
 }
 
-// produce changes something, the same for the same n.
+// produce makes changes that depend only on n.
 func (w *world) produce(n int) {
 	w.mem.count("c"+strconv.Itoa(n%8), int64(n%5+1))
 	w.mem.push(strconv.Itoa(n*7%11), "v"+strconv.Itoa(n))
@@ -105,7 +104,7 @@ func (w *world) produce(n int) {
 	}
 }
 
-// backlog is what still waits in the sources.
+// backlog returns the number of changes that still wait in the sources.
 func (w *world) backlog() (int64, error) {
 	sources, err := w.config(nil).NewSources(nil)
 	if err != nil {
@@ -114,7 +113,7 @@ func (w *world) backlog() (int64, error) {
 	return flush.Backlog(context.Background(), sources)
 }
 
-// audit lets a healthy leader finish and compares the database with what was written.
+// audit lets a healthy leader finish, and compares the database with the data in memory.
 func (w *world) audit() error {
 	p, err := flush.New(w.config(nil))
 	if err != nil {
@@ -145,8 +144,7 @@ func (w *world) audit() error {
 	return nil
 }
 
-// comesBy says whether a run of a kind of source comes by a step: none is a scan or has a
-// place, and totals have nothing to remove.
+// comesBy reports whether a run of a kind of source passes a step. No kind is a scan, and totals have nothing to remove.
 func comesBy(kind, step string) bool {
 	switch step {
 	case "rows-found", "before-sweep", "counted", "stale-counted", "stale-read", "rechecked", "swept":
@@ -163,7 +161,7 @@ func comesBy(kind, step string) bool {
 	return true
 }
 
-// nth fires once, at the nth call.
+// nth returns true only at the n-th call.
 func nth(n int) func() bool {
 	calls := 0
 	return func() bool { calls++; return calls == n }
@@ -212,7 +210,7 @@ func TestEveryLostRequestAndReplyIsSurvived(t *testing.T) {
 			for _, reply := range []bool{false, true} {
 				for n := 1; n <= 3; n++ {
 					t.Run(fmt.Sprint(kind, " ", call, " reply ", reply, " ", n), func(t *testing.T) {
-						synctest.Test(t, func(t *testing.T) { // retries wait
+						synctest.Test(t, func(t *testing.T) { // so that retries need not really wait
 							w := newWorld(kind)
 							for i := range 20 {
 								w.produce(i)
@@ -253,7 +251,7 @@ func TestADeposedLeaderThatWakesUpWritesNothing(t *testing.T) {
 					if s != step || !asleep() {
 						return nil
 					}
-					// While this one sleeps, its successors flush everything, twice.
+					// While this leader sleeps, its successors flush everything, twice.
 					for round := range 2 {
 						for i := range 13 {
 							w.produce(100*round + i)
@@ -265,7 +263,7 @@ func TestADeposedLeaderThatWakesUpWritesNothing(t *testing.T) {
 					return nil
 				})
 				_, err := mustNew(t, cfg).Run(context.Background(), old)
-				late := step == "discarded" // it had finished already
+				late := step == "discarded" // it had finished before
 				if fenced := errors.Is(err, flush.ErrFenced) || errors.Is(err, flush.ErrStaleStage); !fenced && !late && err != nil {
 					t.Errorf("run ended with %v", err)
 				}
@@ -284,13 +282,13 @@ func TestADeposedLeaderThatWakesUpWritesNothing(t *testing.T) {
 	}
 }
 
-// TestRandomFaults mixes everything: traffic, crashes at any step, lost requests
-// and replies of any call, and successors that take over in the middle of a run.
+// TestRandomFaults mixes everything: traffic, crashes at any step, lost requests and replies of any call, and successors that take over in
+// the middle of a run.
 func TestRandomFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(rapid.SampledFrom(kinds()).Draw(t, "source"))
 		rate := rapid.IntRange(2, 40).Draw(t, "one fault in")
-		// Both goroutines of a run draw, and rapid allows one only.
+		// Both goroutines of a run draw numbers, and rapid allows only one.
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		var mu sync.Mutex
 		upTo := func(n int) int { mu.Lock(); defer mu.Unlock(); return rng.IntN(n + 1) }
@@ -309,7 +307,7 @@ func TestRandomFaults(t *testing.T) {
 			cfg.Retry = flush.Retry{Attempts: 3, Wait: 1, MaxWait: 1}
 			cfg = observed(cfg, func(string) error {
 				produce(2)
-				if dice() { // a successor runs while this one stands still
+				if dice() { // a successor runs while this leader stands still
 					lead.mu.Lock()
 					lead.raise = func(int64) (int64, error) { return 0, errors.New("the lock is somebody else's") }
 					lead.mu.Unlock()

@@ -1,9 +1,7 @@
-// Package flush moves what changed in Redis into a SQL table: nothing lost,
-// nothing twice.
+// Package flush writes the changes of Redis data into a SQL table. It loses no change and applies none twice.
 //
-// A [Pipeline] joins a [Source], which is one shard of Redis data, to a [Sink],
-// which is one database, by a [Mapping], which turns records into typed rows.
-// Source and Sink are ports: the package knows neither Redis nor SQL.
+// A [Pipeline] connects a [Source] with a [Sink]. A Source is one shard of Redis data, and a Sink is one database. A [Mapping] turns the
+// records of the Source into typed rows. Source and Sink are interfaces, so the package depends neither on Redis nor on SQL.
 //
 // One run:
 //
@@ -17,8 +15,8 @@
 //	  done       the page leaves the stage, now or soon, if the source can do so
 //	discard      the stage is removed
 //
-// A run may end between any two of these, or in the middle of one, by an error, by a crash or because the leadership is over. The next
-// run, on any node, starts at the top and finds one of these:
+// A run may end between any two of these steps, or in the middle of one: by an error, by a crash, or because the leadership is over. The
+// next run, on any node, starts at the top and finds one of these states:
 //
 //	found                               consequence
 //	nothing staged                      a new stage
@@ -28,8 +26,8 @@
 //	a fence with a higher epoch         ErrFenced, unless the lock is still ours:
 //	                                    then our epoch is raised above it
 //
-// A record that does not fit its columns is never bent to fit: it is written to
-// the dead letters, in the same transaction as the rest of its batch.
+// A record that does not fit its columns is never changed to fit. It becomes a dead letter, in the same transaction as the rest of its
+// batch.
 //
 // DESIGN.md beside this file goes through every pair of steps and lists the limits of the promise.
 package flush

@@ -6,31 +6,31 @@ import (
 	"baton/internal/flush/mapping"
 )
 
-// What tests have to know of the inside.
+// These are internals that tests must know.
 const (
 	VerifyEvery = verifyEvery
 	TotalsBytes = totalsBytes
 )
 
-// What tests call of the inside.
+// These are internals that tests call.
 var (
 	ReadTotal = readTotal
 	Subtract  = subtract
 )
 
-// Totals is the source of differences that a run makes of one of totals.
+// Totals is the source of differences that a run makes from a source of totals.
 type Totals = totals
 
-// TotalsOf makes one as a run does.
+// TotalsOf returns such a source, as a run makes it.
 func TotalsOf(p *Pipeline, m *mapping.Mapping, source Source) *Totals {
 	r := &run{Pipeline: p, m: m}
 	return r.totals(source).(*totals)
 }
 
-// Underway counts the marks that are not known to be committed.
+// Underway counts the marks that may not be committed yet.
 func (t *totals) Underway() int { return len(t.underway) }
 
-// CompileSweep matches a sweep with the table, and tells its plan.
+// CompileSweep matches a sweep with the table, and returns its plan.
 func (p *Pipeline) CompileSweep(m *mapping.Mapping, sources []Source) (*mapping.Vanished, error) {
 	v, err := p.compileSweep(m, sources)
 	if v == nil {
@@ -39,18 +39,18 @@ func (p *Pipeline) CompileSweep(m *mapping.Mapping, sources []Source) (*mapping.
 	return v.Vanished, err
 }
 
-// PipelineOf is a pipeline that has seen its table.
+// PipelineOf returns a pipeline that has compiled its table.
 func PipelineOf(sources ...Source) *Pipeline {
 	p := &Pipeline{woken: make(chan struct{}, 1)}
 	p.compiled.Store(&compiled{sources: sources})
 	return p
 }
 
-// Taken is the fence that the next run need not take.
+// Taken returns the fence that the next run need not take.
 func (p *Pipeline) Taken() Fence { return p.taken }
 
-// OfASource tells the failure of one shard.
+// OfASource reports whether an error is a failure of one shard.
 func OfASource(err error) bool { return errors.As(err, new(sourceError)) }
 
-// Unverify has the next run read the catalogue, however short ago it was read.
+// Unverify makes the next run read the catalogue, even if it was read a short time ago.
 func (p *Pipeline) Unverify() { p.verified = p.verified.Add(-VerifyEvery) }

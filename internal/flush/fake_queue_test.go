@@ -11,13 +11,13 @@ import (
 	"baton/internal/flush/row"
 )
 
-// event sets the name of a user. Of several for one user the last one counts.
+// event sets the name of a user. The last event for a user counts.
 type event struct{ id, name string }
 
 // queue is a list, or a stream, of events.
 type queue struct {
-	events []event // all that ever came
-	// of the list: what is before begin is gone, and what is before end is staged
+	events []event // all events that ever came
+	// of the list: items before begin were removed, and items before end are staged
 	id                string
 	begin, end, taken int
 }
@@ -28,7 +28,7 @@ func (m *memory) push(id, name string) {
 	m.queue.events = append(m.queue.events, event{id, name})
 }
 
-// latest is what the table must have of all events.
+// latest returns the rows that the table must have after all events.
 func (m *memory) latest() map[string]string {
 	out := map[string]string{}
 	for _, e := range m.queue.events {
@@ -37,7 +37,7 @@ func (m *memory) latest() map[string]string {
 	return out
 }
 
-// queue is the configuration of a job that flushes events, over two lanes.
+// queue returns the configuration of a job that flushes events with two lanes.
 func (w *world) queue(cfg flush.Config, f *faults) flush.Config {
 	cfg.Lanes = 2
 	cfg.Inputs = row.Inputs{Names: []string{"id", "name"}, Guarantee: row.ByLedger}
@@ -158,10 +158,10 @@ func (s *fakeList) Backlog(context.Context) (int64, error) {
 	return int64(len(s.queue.events) - s.queue.begin), nil
 }
 
-// fakeStream has its place in the database; nothing ever leaves it.
+// fakeStream has its position in the database. No entry ever leaves the stream.
 type fakeStream struct {
 	fakeQueue
-	begin, end int // of what was staged
+	begin, end int // of the staged entries
 }
 
 func (s *fakeStream) Name() string { return "stream" }

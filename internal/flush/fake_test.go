@@ -15,11 +15,10 @@ import (
 	"baton/internal/flush/row"
 )
 
-// errLost is what a connection says that broke before or after the other side acted.
+// errLost is the error of a connection that broke before or after the other side acted.
 var errLost = errors.New("connection lost")
 
-// faults decides what becomes of a call to the outside, by its name. It answers
-// with the call's fate before it acts and after it has acted.
+// faults decides by a call's name what happens to the call. before means that it fails before it acts, and after that it fails afterwards.
 type faults struct {
 	mu   sync.Mutex
 	plan func(call string) (before, after bool)
@@ -44,13 +43,13 @@ func (f *faults) around(call string, act func() error) error {
 	return nil
 }
 
-// memory stands for Redis: one hash of counters, and hashes with their index.
-// It also remembers what was ever added, to hold the database against.
+// memory stands for Redis: one hash of counters, and hashes with their index. It also remembers everything that was ever added, to compare
+// that with the database.
 type memory struct {
 	mu      sync.Mutex
 	live    map[string]int64
 	staged  map[string]int64
-	stageID string // of the counters
+	stageID string // of the stage of counters
 	total   map[string]int64
 
 	hashes   map[string]string // id -> name
@@ -89,10 +88,9 @@ func (m *memory) remove(id string) {
 	m.changed[id] = true
 }
 
-const fakePage = 3 // records a page
+const fakePage = 3 // records in a page
 
-// fakeCounters reads memory.live as the real counters do: parts that are the
-// same at every reading, removed as a whole.
+// fakeCounters reads memory.live as the real counters do. Every reading gives the same parts, which are removed as a whole.
 type fakeCounters struct {
 	*memory
 	*faults
@@ -278,7 +276,7 @@ func (s *fakeHashes) Backlog(context.Context) (int64, error) {
 // base stands for the database.
 type base struct {
 	*flushtest.Database
-	reads atomic.Int64 // of the catalogue
+	reads atomic.Int64 // readings of the catalogue
 	takes atomic.Int64
 }
 
@@ -330,7 +328,7 @@ func (s *fakeSink) Apply(ctx context.Context, f flush.Fence, p *row.Plan, b flus
 	return out, s.transient(err)
 }
 
-// transient turns a lost connection into what a sink says of it.
+// transient turns a lost connection into the error that a sink returns for it.
 func (s *fakeSink) transient(err error) error {
 	if errors.Is(err, errLost) {
 		return fmt.Errorf("%w: %w", flush.ErrTransient, err)
@@ -343,7 +341,7 @@ type fakeLead struct {
 	owner string
 	mu    sync.Mutex
 	epoch int64
-	raise func(floor int64) (int64, error) // nil: the lock is ours and follows
+	raise func(floor int64) (int64, error) // nil: this node has the lock, and gets the epoch
 }
 
 func (l *fakeLead) Owner() string { return l.owner }
@@ -364,13 +362,13 @@ func (l *fakeLead) Raise(_ context.Context, floor int64) (int64, error) {
 	return l.epoch, nil
 }
 
-// fakeSource is one of the fakes as the conformance suite feeds it.
+// fakeSource is a fake with a function that adds data to it, for the conformance suite.
 type fakeSource struct {
 	Open func(inputs []string) flush.Source
 	Add  func(n int)
 }
 
-// newFakeSource makes a fake on which nothing is pending.
+// newFakeSource returns a fake without pending changes.
 func newFakeSource(kind string) fakeSource {
 	m := newMemory()
 	count := func(n int) { m.count("f"+strconv.Itoa(n), int64(n+1)) }
@@ -378,7 +376,7 @@ func newFakeSource(kind string) fakeSource {
 	case "counters":
 		return fakeSource{func(inputs []string) flush.Source { return &fakeCounters{memory: m, inputs: inputs} }, count}
 	case "totals":
-		// A flush keeps Done from it.
+		// Done is hidden: a flush never calls it.
 		return fakeSource{func(inputs []string) flush.Source {
 			return struct{ flush.Source }{&fakeTotals{memory: m, inputs: inputs}}
 		}, count}

@@ -14,8 +14,8 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Behind a page of one huge record nothing is read before it has left its stage, whether that succeeds or not, and the
-// record is in memory no more.
+// After a page with one huge record, nothing is read before that page has left its stage, or has failed to leave its stage. After that the
+// record must no longer be in memory.
 func TestNothingIsReadAheadOfAHugeRecord(t *testing.T) {
 	name := strings.Repeat("x", 8<<20)
 	for _, ok := range []bool{true, false} {
@@ -44,7 +44,7 @@ func TestNothingIsReadAheadOfAHugeRecord(t *testing.T) {
 			cfg, db := users(s)
 			sink := &fakeSink{base: db}
 			cfg.Sink = &sinkFunc{sink, func(ctx context.Context, f flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
-				synctest.Wait() // the reader has done what it can
+				synctest.Wait() // the reader has read as much as it can
 				note("written")
 				return sink.Apply(ctx, f, p, b)
 			}}

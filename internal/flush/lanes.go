@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// pagesOf is how many pages of all shards may be with that many lanes: each lane has one that it writes, and with several lanes one that
-// waits. A reader has one more in its hand.
+// pagesOf returns the maximum number of pages that all shards together hold in this number of lanes. Each lane writes one page. With
+// several lanes, one more page waits for each lane. A reader holds one further page, which is not counted here.
 func pagesOf(lanes int) int { return lanes + lanes*waitingOf(lanes) }
 
-// waitingOf is how many pages wait for a lane: one that waits for its page must not hold up the
-// others.
+// waitingOf returns the number of pages that may wait for each lane. With several lanes, one page may wait for each lane, so that a busy
+// lane does not delay the pages of the other lanes.
 func waitingOf(lanes int) int { return min(1, lanes-1) }
 
 // writing is the shared state of the lanes of one stage.
@@ -21,18 +21,18 @@ type writing struct {
 	source    Source
 	stage     Stage
 	began     time.Time
-	releasing sync.Mutex // a source's Done is called once at a time
+	releasing sync.Mutex // the source's Done must not run twice at a time
 }
 
-// pages reads, converts and writes the pages, and releases them. One goroutine reads and another one converts; each lane has one that
-// writes, and one that meanwhile takes the page before out of the stage. A lane has at most one page waiting; for the others see
-// converting.take. All of them have ended when pages returns.
+// pages reads, converts and writes the pages, and removes them from the stage. One goroutine reads, and another converts. Each lane has one
+// goroutine that writes a page. At the same time, another goroutine of the lane removes the lane's previous page from the stage. At most
+// one page waits for a lane; converting.take limits the other pages. All goroutines have ended when pages returns.
 func (r *run) pages(ctx context.Context, source Source, stage Stage, began time.Time) error {
-	going, stop := context.WithCancelCause(ctx) // ends with the first page that is not written
+	going, stop := context.WithCancelCause(ctx) // ends when the first page cannot be written
 	defer stop(nil)
-	lanes := make([]chan work, max(1, r.cfg.Lanes))
+	lanes := make([]chan pendingPage, max(1, r.cfg.Lanes))
 	for i := range lanes {
-		lanes[i] = make(chan work, waitingOf(len(lanes)))
+		lanes[i] = make(chan pendingPage, waitingOf(len(lanes)))
 	}
 	read := make(chan error, 1)
 	go func() {
@@ -52,47 +52,47 @@ func (r *run) pages(ctx context.Context, source Source, stage Stage, began time.
 	reading := <-read
 	for _, failed := range failures {
 		if failed != nil {
-			return context.Cause(going) // the first failure; the reader gets it from there, too
+			return context.Cause(going) // the first failure, which also the reader has received from going
 		}
 	}
 	return reading
 }
 
-// lane writes the pages of one lane in their order. Once another lane has failed it
-// begins no further one. It returns when works is closed.
-func (r *writing) lane(ctx, going context.Context, stop context.CancelCauseFunc, works <-chan work) (failed error) {
-	released := make(chan error, 1) // the result for the page before
+// lane writes the pages of one lane in their order. Once another lane has failed, lane begins no further page. The method lane returns when
+// the channel works is closed.
+func (r *writing) lane(ctx, going context.Context, stop context.CancelCauseFunc, works <-chan pendingPage) (failed error) {
+	released := make(chan error, 1) // the result for the previous page
 	released <- nil
 	for w := range works {
 		if failed != nil || going.Err() != nil && ctx.Err() == nil {
-			w.turn.end(context.Cause(going)) // the reader was faster than its cancellation
-			w.turn.left(nil)
+			w.queued.end(context.Cause(going)) // the reader sent the page before it saw its cancellation
+			w.queued.left(nil)
 			<-r.underway
 			continue
 		}
 		troubles := r.troubles.Load()
 		failed = r.writeSafely(ctx, w)
 		if troubles != r.troubles.Load() {
-			w.space = nil // a broken connection may still read the memory of a failed attempt
+			w.space = nil // a connection that broke may still read the memory of a failed attempt
 		}
 		<-r.underway
 		if failed != nil {
-			stop(failed) // before the batches that wait for this page's turn get the error
+			stop(failed) // before end, so that the batches that wait for this page find the error
 		}
-		w.turn.end(failed)
+		w.queued.end(failed)
 		if err := <-released; failed == nil {
 			failed = err
 		}
 		if failed != nil {
 			stop(failed)
-			w.turn.left(failed)
+			w.queued.left(failed)
 			released <- nil
 			continue
 		}
 		go func() {
 			err := r.release(ctx, w)
 			r.reuse(w, err)
-			w.turn.left(err)
+			w.queued.left(err)
 			w.settle()
 			released <- err
 		}()
@@ -104,10 +104,10 @@ func (r *writing) lane(ctx, going context.Context, stop context.CancelCauseFunc,
 	return failed
 }
 
-// release takes a committed page out of its stage, after the page before.
-func (r *writing) release(ctx context.Context, w work) (err error) {
+// release waits until the previous page has been removed from the stage, and then removes this page, which has been committed.
+func (r *writing) release(ctx context.Context, w pendingPage) (err error) {
 	defer panicked(&err, "removing from", r.source)
-	if err := w.turn.leave(); err != nil {
+	if err := w.queued.leave(); err != nil {
 		return err
 	}
 	r.releasing.Lock()
@@ -120,10 +120,10 @@ func (r *writing) release(ctx context.Context, w work) (err error) {
 	return nil
 }
 
-// reuse lets another page have the space of a page that has left its stage, if it is small. The rows of a page with a turn may still be
-// compared with those of a later page.
-func (r *writing) reuse(w work, err error) {
-	if err == nil && w.space != nil && w.turn == nil && w.page.small() {
+// reuse makes the memory of a small page available for another page, once the small page has left its stage. A page with a place in the
+// commit queue is excluded, because its rows may still be compared with the rows of a later page.
+func (r *writing) reuse(w pendingPage, err error) {
+	if err == nil && w.space != nil && w.queued == nil && w.page.small() {
 		r.spaces.Put(w.space)
 		if w.page.Left != nil {
 			w.page.Left()
@@ -131,52 +131,52 @@ func (r *writing) reuse(w work, err error) {
 	}
 }
 
-// writeSafely is write in a goroutine of its own: a panic there would end the process.
-func (r *writing) writeSafely(ctx context.Context, w work) (err error) {
+// writeSafely calls write, and turns a panic into an error, because a panic in this goroutine would end the process.
+func (r *writing) writeSafely(ctx context.Context, w pendingPage) (err error) {
 	defer panicked(&err, "writing the records from", r.source)
 	return r.write(ctx, w)
 }
 
 // write commits one batch.
-func (r *writing) write(ctx context.Context, w work) error {
+func (r *writing) write(ctx context.Context, w pendingPage) error {
 	b := &w.batch
 	if len(b.Rows)+len(b.Dead)+len(b.Marks) == 0 && b.Move == nil {
-		return w.turn.wait(ctx)
+		return w.queued.wait(ctx)
 	}
-	if err := w.turn.begin(ctx); err != nil {
+	if err := w.queued.begin(ctx); err != nil {
 		return err
 	}
 	if err := r.connect(ctx); err != nil {
 		return err
 	}
 	defer r.disconnect()
-	w.turn.hasBegun()
+	w.queued.hasBegun()
 	err := r.applyInTurn(ctx, w)
 	if err != nil && r.stop != nil {
-		r.stop(err) // before another shard has the connection
+		r.stop(err) // before another shard gets the connection
 	}
 	return err
 }
 
-// applyInTurn commits a batch after those before it, if it has a turn. Ahead of its turn it writes the rows that no batch before it
-// writes.
-func (r *writing) applyInTurn(ctx context.Context, w work) error {
-	if w.turn == nil || w.turn.before == nil {
+// applyInTurn commits a batch. If the batch has a place in the commit queue, it is committed after the batches before it. Before its turn
+// comes, applyInTurn may already write those of its rows that no earlier batch writes.
+func (r *writing) applyInTurn(ctx context.Context, w pendingPage) error {
+	if w.queued == nil || w.queued.before == nil {
 		return r.commit(ctx, w)
 	}
 	if !r.ahead.try() {
-		if err := w.turn.wait(ctx); err != nil {
+		if err := w.queued.wait(ctx); err != nil {
 			return err
 		}
 		return r.commit(ctx, w)
 	}
 	early := w.batch
-	early.Rows, early.Late = w.turn.split()
+	early.Rows, early.Late = w.queued.split()
 	start := time.Now()
-	early.Turn = func(ctx context.Context) error { return w.turn.waitAhead(ctx, time.Since(start)) }
+	early.AwaitTurn = func(ctx context.Context) error { return w.queued.waitAhead(ctx, time.Since(start)) }
 	out, err := r.cfg.Sink.Apply(ctx, r.fence, r.m.Plan(), early)
-	if errors.Is(err, ErrGaveWay) || errors.Is(err, ErrTransient) { // again, without writing ahead
-		if err := w.turn.wait(ctx); err != nil {
+	if errors.Is(err, ErrGaveWay) || errors.Is(err, ErrTransient) { // the batch is tried again in its turn
+		if err := w.queued.wait(ctx); err != nil {
 			return err
 		}
 		return r.commit(ctx, w)
@@ -187,11 +187,11 @@ func (r *writing) applyInTurn(ctx context.Context, w work) error {
 	return r.applied(r.source, early, out, err, start, r.began)
 }
 
-// commit writes a batch whose turn has come. If the database rolls it back again and again, the batches that were begun ahead may be the
-// reason: the next run begins none ahead for a while.
-func (r *writing) commit(ctx context.Context, w work) error {
+// commit writes a batch whose turn has come. If the database rolls the batch back repeatedly, batches that were begun ahead of their turns
+// may be the reason. Therefore the next runs do not begin batches ahead for a while.
+func (r *writing) commit(ctx context.Context, w pendingPage) error {
 	err := r.apply(ctx, r.source, w.batch, r.began)
-	if w.turn != nil && errors.Is(err, ErrTransient) {
+	if w.queued != nil && errors.Is(err, ErrTransient) {
 		r.ahead.gaveWay()
 	}
 	return err

@@ -16,7 +16,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// laned are pages that take turns in lanes.
+// laned returns pages that go to the lanes by turns.
 func laned(pages, lanes int) []flush.Page {
 	var out []flush.Page
 	for i := range pages {
@@ -59,8 +59,7 @@ func TestLanesWriteAtTheSameTimeAndEachInOrder(t *testing.T) {
 	})
 }
 
-// A lane that fails ends the run; what the other one is writing is finished, and
-// nothing more is begun.
+// If a lane fails, the run fails. The other lane finishes its page, and no lane begins another.
 func TestALaneThatFailsStopsTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := flushtest.NewScript("s", laned(100, 2)...)
@@ -92,8 +91,7 @@ func TestALaneThatFailsStopsTheOthers(t *testing.T) {
 	})
 }
 
-// A database that is slow must not have the reader fill the memory: what a page may be is
-// reckoned for two of each lane. Small ones may be two more.
+// If the database is slow, the reader must not fill the memory: each lane may hold two pages. Two more small pages may wait.
 func TestLanesHoldFewPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var read atomic.Int64
@@ -146,7 +144,7 @@ func TestAPageOfNoLaneIsRefused(t *testing.T) {
 	}
 }
 
-// A page that only moves a position is written, too.
+// A page that only moves the position must also be written.
 func TestAPositionMovesWithoutRows(t *testing.T) {
 	s := flushtest.NewScript("s", flush.Page{Part: -1, Move: &flush.Move{To: "5"}})
 	cfg, db := users(s)
@@ -156,7 +154,7 @@ func TestAPositionMovesWithoutRows(t *testing.T) {
 	}
 }
 
-// A position that somebody has moved is read anew, once.
+// If another process has moved the position, the run reads it again, once.
 func TestAPositionThatWasMovedIsReadAnew(t *testing.T) {
 	s := flushtest.NewScript("s", flush.Page{Part: -1, Move: &flush.Move{From: "4", To: "5"}})
 	cfg, db := users(s)
@@ -182,8 +180,8 @@ func TestANoteOfAStageIsPassedOn(t *testing.T) {
 	}
 }
 
-// Rows that a trigger leaves out are neither in the table nor dead letters: the log is the
-// only one to know. A job that runs every second does not say so every second.
+// Rows that a trigger drops are neither in the table nor dead letters, so only the log can report them. A job that runs every second must
+// not report them every second.
 func TestRowsThatTheDatabaseLeavesOutAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, _ := users(flushtest.NewScript("s", user("1", "Ann"), user("2", "Bob")))

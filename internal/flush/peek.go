@@ -14,8 +14,8 @@ import (
 // Peeker is a Source that can show pending records without changing them.
 type Peeker interface {
 	Source
-	// Peek reads up to n pending records, in the order of the flush if there is one. It writes
-	// nothing to Redis, and neither stages nor finishes a stage.
+	// Peek reads up to n pending records. If the flush has an order, Peek uses the same order. It writes nothing to Redis, stages nothing,
+	// and finishes no stage.
 	Peek(ctx context.Context, n int) ([]row.Record, error)
 }
 
@@ -31,24 +31,23 @@ type Preview struct {
 	Problems []string `json:"problems"`
 }
 
-// PreviewShard is one of the keys that a job reads.
+// PreviewShard is the preview of one of the keys that a job reads.
 type PreviewShard struct {
 	Name    string `json:"name"`
 	Backlog *int64 `json:"backlog"` // null: not counted
-	// BacklogUnknown is why it cannot be counted now, which is no trouble.
+	// BacklogUnknown is the reason why the backlog cannot be counted now. That is no problem.
 	BacklogUnknown string `json:"backlog_unknown,omitzero"`
 	Error          string `json:"error,omitzero"`
 }
 
-// PreviewRow is one row as it would be written, or the record that would not be.
+// PreviewRow is one row as the flush would write it, or a record that the flush would not write.
 type PreviewRow struct {
 	Source string `json:"source"`
 	Record string `json:"record"` // in the form of a dead letter
-	// Values are the values to write, one for each of Columns; null is NULL. A row to be
-	// deleted has its key only.
+	// Values are the values to write, one for each of Columns; null is NULL. A row to be deleted has only its key.
 	Values []*string `json:"values,omitempty"`
 	Delete bool      `json:"delete,omitzero"`
-	Error  string    `json:"error,omitzero"` // why it would become a dead letter
+	Error  string    `json:"error,omitzero"` // why the record would become a dead letter
 }
 
 // Preview shows the expected result of a run with up to n records as examples. It writes
@@ -59,7 +58,7 @@ func (p *Pipeline) Preview(ctx context.Context, n int) Preview {
 	v.DDL = ddl
 	if err != nil {
 		v.problem(err)
-		// The backlog can still be counted.
+		// The backlog can be counted although the mapping was not compiled.
 		sources, err := p.cfg.NewSources(nil)
 		if err != nil {
 			v.problem(err)
@@ -82,8 +81,8 @@ func (p *Pipeline) Preview(ctx context.Context, n int) Preview {
 	return v
 }
 
-// foresee compiles the job as its next run would, but creates no table: it computes the
-// catalogue of a table that the run would create.
+// foresee compiles the job as its next run would. It creates no table. If the run would create the table, foresee computes the table's
+// catalogue.
 func (p *Pipeline) foresee(ctx context.Context) (c *compiled, ddl string, err error) {
 	table, err := p.cfg.Sink.Table(ctx, p.cfg.Mapping.Table)
 	switch {
@@ -102,9 +101,9 @@ func (p *Pipeline) foresee(ctx context.Context) (c *compiled, ddl string, err er
 	return c, ddl, err
 }
 
-// problem notes an error; joined errors become several problems.
+// problem adds an error to the problems; joined errors become several problems.
 func (v *Preview) problem(err error) {
-	for text := range strings.SplitSeq(err.Error(), "\n") { // as errors.Join has them
+	for text := range strings.SplitSeq(err.Error(), "\n") { // errors.Join puts each error on its own line
 		if text != "" && !slices.Contains(v.Problems, text) {
 			v.Problems = append(v.Problems, text)
 		}
@@ -133,7 +132,7 @@ func (v *Preview) count(ctx context.Context, sources []Source) {
 	}
 }
 
-// peek adds the rows of some records of a source.
+// peek adds the rows of up to n records of a source.
 func (v *Preview) peek(ctx context.Context, source Source, m *mapping.Mapping, gone mapping.OnMissing, n int) {
 	peeker, ok := source.(Peeker)
 	if !ok {
@@ -151,7 +150,7 @@ func (v *Preview) peek(ctx context.Context, source Source, m *mapping.Mapping, g
 			shown.Error = err.Error()
 			v.problem(fmt.Errorf("%s would become a dead letter: record %s: %w", source.Name(), row.Quote(shown.Record), err))
 		case !ok:
-			continue // the record is gone, and that is ignored
+			continue // the record does not exist, and the job ignores missing records
 		default:
 			shown.Delete = converted.Delete
 			shown.Values = m.Show(converted)

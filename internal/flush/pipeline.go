@@ -15,26 +15,26 @@ import (
 
 // Config configures a pipeline.
 type Config struct {
-	Job    string // fence, ledger and dead letters are kept under this name
+	Job    string // the name of the job in the fence, the ledger and the dead letters
 	NodeID string
-	Lease  time.Duration // of this node's terms, as the fences of the job record it
+	Lease  time.Duration // the duration of the lease in this node's terms, which is recorded in the job's fences
 	Sink   Sink
-	// NewSources makes the sources of all shards, which deliver these inputs in this
-	// order. It is called whenever the mapping has been compiled.
+	// NewSources returns the sources of all shards. The sources deliver these inputs in this order. NewSources is called after each
+	// compilation of the mapping.
 	NewSources func(inputs []string) ([]Source, error)
 	Mapping    mapping.Spec
 	Adopt      Adopt
-	// Origin identifies the data that the sources read: another origin has other rows.
+	// KeepDeleted is how long the database keeps deleted rows: see Keep.
+	KeepDeleted time.Duration
+	// Origin identifies the data that the sources read. Data of another origin makes other rows.
 	Origin string
 	Inputs row.Inputs // the inputs that the sources can deliver
 	Policy            // the settings that sources leave to the job
-	// Pending reports cheaply whether a run would find anything to do. nil: the sources'
-	// backlogs are counted.
+	// Pending is a cheap check whether a run would find anything to do. If Pending is nil, the backlogs of the sources are counted.
 	Pending func(ctx context.Context) (bool, error)
-	// Release ends the work of the sources between runs. nil: they have none.
+	// Release ends the work that the sources do between runs. nil means that there is no such work.
 	Release func() error
-	// Create: a missing table is created, from the types of the mapping's columns. The Sink
-	// has to be a TableCreator.
+	// Create allows the job to create a missing table, from the types of the mapping's columns. The Sink must then be a TableCreator.
 	Create bool
 	// DeadLimit is the maximum number of dead letters of one batch. 0: no limit.
 	DeadLimit int
@@ -42,7 +42,7 @@ type Config struct {
 	Lanes int
 	// OnNote, if set, receives messages for the operator during a run.
 	OnNote func(text string)
-	// OnExpected, if set, receives those that tell of nothing wrong. Default: OnNote.
+	// OnExpected, if set, receives the messages that report nothing wrong. Default: OnNote.
 	OnExpected func(text string)
 	// NewID makes a globally unique id, such as a UUID.
 	NewID func() (string, error)
@@ -52,68 +52,71 @@ type Config struct {
 	OnBatch func(BatchStats)
 }
 
-// Retry bounds the attempts at one transaction whose outcome is unknown.
+// Retry limits the attempts of one transaction whose outcome is unknown.
 type Retry struct {
 	Attempts int           // default: 5
-	Wait     time.Duration // after the first attempt; doubles. Default: 50 ms
+	Wait     time.Duration // the pause after the first attempt, which doubles each time. Default: 50 ms
 	MaxWait  time.Duration // default: 1 s
-	// GiveWay is the least time that a batch begun ahead of its turn waits without any commit before it gives way. Default: 300 ms
+	// GiveWay limits the wait of a batch that was begun before its turn. If no batch commits for this time, or for a longer time after slow
+	// writes, the batch gives way. Default: 300 ms
 	GiveWay time.Duration
 }
 
 // BatchStats are the statistics of one batch, for metrics.
 type BatchStats struct {
 	Source  string
-	Applied bool          // false: the ledger had it already
+	Applied bool          // false: the ledger already contains the batch
 	Rows    int64         // rows written
-	Deleted int64         // of them, rows that were deleted
+	Deleted int64         // the deleted rows among them
 	Dead    int64         // dead letters
 	Bytes   int64         // of the records' texts
 	Took    time.Duration // of the transaction, repetitions included
-	// Lag is the time from freezing the stage in Redis to the commit; for a stage
-	// that an earlier run left, from finding it.
+	// Lag is the time from the freezing of the stage in Redis to the commit. For the stage of an earlier run, Lag begins when the stage is
+	// found.
 	Lag time.Duration
 }
 
 // Result is the result of one run.
 type Result struct {
 	Rows    int64 // rows written
-	Deleted int64 // of them, rows that were deleted
+	Deleted int64 // the deleted rows among them
 	Dead    int64 // dead letters
 	Batches int64 // transactions that wrote something
-	Skipped int64 // batches that the ledger had already
+	Skipped int64 // batches that the ledger already contains
 }
 
-// Pipeline is one flush job: each run moves the pending changes of its sources into one table. See the package documentation for the
+// Pipeline is one flush job: each run writes the pending changes of its sources into one table. See the package documentation for the
 // protocol.
 type Pipeline struct {
 	cfg      Config
 	running  sync.Mutex // one run at a time
-	taken    Fence      // the fence this pipeline took last; guarded by running
+	taken    Fence      // the newest fence that this pipeline took; guarded by running
 	compiled atomic.Pointer[compiled]
 	ahead    ahead
 	spaces   sync.Pool // *mapping.Space
-	// troubles counts the batches that could not be written at once.
+	// troubles counts the batches that failed at the first attempt.
 	troubles atomic.Int64
 	verified time.Time // when the catalogue was read last; guarded by running
-	// catalogue is the catalogue being read ahead, or nil.
+	// catalogue holds the reading that readAhead has started and learn has not used yet, or nil.
 	catalogue atomic.Pointer[catalogue]
-	// ignored counts the rows that the database left out since ignoredReportedAt; guarded by running.
+	// ignored counts the rows that the database did not write since ignoredReportedAt; guarded by running.
 	ignored           int64
 	ignoredReportedAt time.Time
-	// toldLeft are the rows that an operator was told of last; guarded by running.
-	toldLeft Waits
-	woken    chan struct{} // has an entry if the next Wait must return
+	// toldLeft is the number of rows in the last report to an operator; guarded by running.
+	toldLeft Unaccepted
+	// claimed is the term and the mapping that claimRows has checked. nil makes the next run check again.
+	claimed atomic.Pointer[string]
+	woken   chan struct{} // contains an entry if the next Wait must return
 }
 
 // compiled is the pipeline's state that depends on the table.
 type compiled struct {
 	mapping  *mapping.Mapping
 	sources  []Source
-	vanished *vanished // nil: vanished rows are kept
+	vanished *vanished // nil: the job keeps vanished rows
 }
 
-// New checks a configuration and makes its pipeline. It connects to nothing yet.
+// New checks a configuration and returns its pipeline. It does not connect.
 func New(cfg Config) (*Pipeline, error) {
 	var problems []error
 	for _, need := range []struct {
@@ -149,12 +152,10 @@ func New(cfg Config) (*Pipeline, error) {
 	return &Pipeline{cfg: cfg, woken: make(chan struct{}, 1)}, nil
 }
 
-// Run flushes everything pending; ctx ends with the leadership. If a run fails or its process
-// dies, the next run, on any node, finishes its work. An error that matches ErrFenced means:
-// step down.
+// Run flushes all pending changes. The context must end with the leadership. If a run fails or its process dies, the next run, on any node,
+// finishes the work of that run. An error that matches ErrFenced means that the node must step down.
 //
-// Only one run of a job may be under way at a time and term; a second call on
-// the same pipeline is refused.
+// A job may have only one run at a time in a term. A second call on the same pipeline is refused.
 func (p *Pipeline) Run(ctx context.Context, lead Leadership) (Result, error) {
 	if !p.running.TryLock() {
 		return Result{}, fmt.Errorf("flush: job %q is already running", p.cfg.Job)
@@ -168,7 +169,7 @@ func (p *Pipeline) Run(ctx context.Context, lead Leadership) (Result, error) {
 	err := r.all(ctx)
 	if errors.Is(err, errTableChanged) || errors.Is(err, ErrMoved) {
 		p.forget()
-		err = r.all(ctx) // from the top: it finds the staged changes again
+		err = r.all(ctx) // from the beginning, because the second attempt finds the staged changes again
 	}
 	if err != nil {
 		p.forget()
@@ -176,7 +177,8 @@ func (p *Pipeline) Run(ctx context.Context, lead Leadership) (Result, error) {
 	return r.result, err
 }
 
-// Release ends the work of the sources between runs; the next run begins it again. The caller calls it when the term has ended.
+// Release ends the work that the sources do between runs. The next run begins this work again. The caller must call Release when the term
+// has ended.
 func (p *Pipeline) Release() error {
 	if p.cfg.Release == nil {
 		return nil
@@ -184,8 +186,8 @@ func (p *Pipeline) Release() error {
 	return p.cfg.Release()
 }
 
-// Backlog counts the pending changes in Redis over all shards that are Counted. It needs no
-// pipeline and no database, so it works while the database is unavailable.
+// Backlog counts the pending changes in Redis over all sources that are Counted. It needs no database, so it works while the database is
+// unavailable.
 func Backlog(ctx context.Context, sources []Source) (int64, error) {
 	var total int64
 	for _, s := range sources {
@@ -202,8 +204,8 @@ func Backlog(ctx context.Context, sources []Source) (int64, error) {
 	return total, nil
 }
 
-// Settled reports whether a run under lead would only read pending changes: the table is known, the last run succeeded, and the fence is
-// this term's. Without pending changes such a run has no other effect and asks no database.
+// Settled reports whether a run under the leadership lead would only read pending changes. This is so if the table is known, the last run
+// succeeded, and the fence belongs to this term. Without pending changes such a run has no effect and sends no request to the database.
 func (p *Pipeline) Settled(lead Leadership) bool {
 	if !p.running.TryLock() {
 		return false
@@ -212,18 +214,18 @@ func (p *Pipeline) Settled(lead Leadership) bool {
 	return p.compiled.Load() != nil && p.holds(lead)
 }
 
-// holds reports whether the last fence that was taken is this term's.
+// holds reports whether the newest fence of this pipeline belongs to this term.
 func (p *Pipeline) holds(lead Leadership) bool {
 	return p.taken.Owner == lead.Owner() && p.taken.Epoch >= lead.Epoch()
 }
 
-// forget makes the next run read the catalogue again, so that an altered table needs no restart.
+// forget makes the next run read the catalogue again, so that baton needs no restart after a table was altered.
 func (p *Pipeline) forget() {
 	p.compiled.Store(nil)
 	p.verified = time.Time{}
 }
 
-// compile reads the catalogue, unless the pipeline has compiled it already.
+// compile reads the catalogue and compiles the mapping, unless the pipeline has done that already.
 func (p *Pipeline) compile(ctx context.Context) (*compiled, error) {
 	if c := p.compiled.Load(); c != nil {
 		return c, nil
@@ -240,7 +242,7 @@ func (p *Pipeline) compile(ctx context.Context) (*compiled, error) {
 	return c, nil
 }
 
-// table reads the catalogue. It creates a missing table if the job may.
+// table reads the catalogue. It creates a missing table if the job allows that.
 func (p *Pipeline) table(ctx context.Context) (row.Table, error) {
 	name := p.cfg.Mapping.Table
 	table, err := p.cfg.Sink.Table(ctx, name)
@@ -260,11 +262,11 @@ func (p *Pipeline) table(ctx context.Context) (row.Table, error) {
 	return table, nil
 }
 
-// newTable is the table that the job may create.
+// newTable describes the table that the job may create.
 func (p *Pipeline) newTable() (row.TableSpec, TableCreator, error) {
 	creator, ok := p.cfg.Sink.(TableCreator)
 	if !ok {
-		return row.TableSpec{}, nil, errors.New("`schema: create`: this database makes no tables")
+		return row.TableSpec{}, nil, errors.New("`schema: create` cannot be used: this database does not support it")
 	}
 	spec, err := mapping.NewTableSpec(p.cfg.Mapping, p.cfg.Inputs)
 	return spec, creator, err

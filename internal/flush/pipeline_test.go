@@ -15,21 +15,21 @@ import (
 	"baton/internal/flush/row"
 )
 
-// errRefused is what a source that fails answers.
+// errRefused is the error of a source that fails.
 var errRefused = errors.New("WRONGTYPE")
 
-// failing has calls of this name fail.
+// failing makes calls with this name fail.
 func failing(call string) func(string) error {
 	return on(call, func() error { return errRefused })
 }
 
-// hooked has a source call on.
+// hooked makes a source call on.
 func hooked(on func(string) error, s *flushtest.Script) *flushtest.Script {
 	s.On = on
 	return s
 }
 
-// on does something at calls of this name.
+// on calls act at calls with this name.
 func on(call string, act func() error) func(string) error {
 	return func(called string) error {
 		if called != call {
@@ -39,12 +39,12 @@ func on(call string, act func() error) func(string) error {
 	}
 }
 
-// user is a page of one row of the users table.
+// user returns a page with one row of the users table.
 func user(id, name string) flush.Page {
 	return flush.Page{Part: -1, Records: []row.Record{{Key: id, Inputs: []row.Raw{{Text: id, OK: true}, {Text: name, OK: true}}}}}
 }
 
-// sinkFunc lets a test watch or replace what Apply does.
+// sinkFunc lets a test observe or replace Apply.
 type sinkFunc struct {
 	*fakeSink
 	apply func(context.Context, flush.Fence, *row.Plan, flush.Batch) (flush.Outcome, error)
@@ -54,7 +54,7 @@ func (s *sinkFunc) Apply(ctx context.Context, f flush.Fence, p *row.Plan, b flus
 	return s.apply(ctx, f, p, b)
 }
 
-// users is a config over these sources, and its database.
+// users returns a configuration with these sources, and its database.
 func users(sources ...flush.Source) (flush.Config, *base) {
 	w := newWorld("hashes")
 	cfg := w.config(nil)
@@ -108,8 +108,7 @@ func TestTheLedgersVerdictIsCounted(t *testing.T) {
 	}
 }
 
-// While one page is written, another one is converted and waits, and a third one is read. Of small pages one
-// more waits.
+// While one page is written, another one is converted and waits, and a third one is read. If the pages are small, one more waits.
 func TestReadingIsAheadOfWriting(t *testing.T) {
 	for length, ahead := range map[int]int{1: 3, 4 << 20: 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -126,7 +125,7 @@ func TestReadingIsAheadOfWriting(t *testing.T) {
 			sink := &fakeSink{base: db}
 			written := 0
 			cfg.Sink = &sinkFunc{sink, func(ctx context.Context, f flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
-				synctest.Wait() // the reader has done what it can while this page is written
+				synctest.Wait() // the reader has read as much as it can while this page is written
 				if want := min(written+1+ahead, 8); read != want {
 					t.Errorf("%d pages read while page %d of %d bytes is written, want %d", read, written+1, length, want)
 				}
@@ -140,8 +139,7 @@ func TestReadingIsAheadOfWriting(t *testing.T) {
 	}
 }
 
-// The page before is removed from its stage while the next one is written, and no
-// third page is written before that has succeeded.
+// The previous page is removed from its stage while the next one is written. No third page is written before that removal has succeeded.
 func TestRemovingIsOnePageBehindWriting(t *testing.T) {
 	for _, ok := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -212,7 +210,7 @@ func TestNothingIsBegunOnceLeadershipHasEnded(t *testing.T) {
 			ctx, stop := context.WithCancelCause(t.Context())
 			pages := []flush.Page{user("1", "a"), user("2", "b")}
 			if end == "done" {
-				pages = pages[:1] // a second one may be under way while the first is let go of
+				pages = pages[:1] // a second page may be on its way while the first is released
 			}
 			cfg, db := users(flushtest.NewScript("s", pages...))
 			sink := &fakeSink{base: db}
@@ -274,7 +272,7 @@ func TestTheFenceIsTakenOnceATerm(t *testing.T) {
 		t.Errorf("taken %d times, fence is %+v", db.takes.Load(), db.Fence("job"))
 	}
 	raised := leader(2)
-	raised.epoch = 9 // another job of this term had to raise it
+	raised.epoch = 9 // another job of this term had to raise the epoch
 	if _, err := p.Run(t.Context(), raised); err != nil || db.Fence("job").Epoch != 9 {
 		t.Errorf("fence is %+v, %v", db.Fence("job"), err)
 	}
@@ -326,7 +324,7 @@ func TestRaisingIsGivenUpAfterThreeTries(t *testing.T) {
 		f.Epoch += 10
 		db.SetFence(f)
 		return floor + 1, nil
-	} // a race that is never won
+	} // a race that the run can never win
 	_, err := mustNew(t, cfg).Run(t.Context(), lead)
 	if !errors.Is(err, flush.ErrFenced) || db.takes.Load() != 3 {
 		t.Errorf("run ended with %v after %d tries", err, db.takes.Load())
@@ -353,7 +351,33 @@ func TestFencedEndsTheRunAtOnce(t *testing.T) {
 	}
 }
 
-// A batch that fails for good may have failed because the database was replaced, and the fence with it.
+// Two installations with one lock key share a database, but not their Redis. Each of the two Redis servers confirms its own leader. A fence
+// that the term itself has taken, for a stage of a renamed job, is no other leader's.
+func TestTheLeaderOfAnotherElectionIsNamed(t *testing.T) {
+	const named = "another leader writes to this database"
+	lost := func(int64) (int64, error) { return 0, errors.New("the lock is gone") }
+	for _, c := range []struct {
+		owner string
+		raise func(int64) (int64, error)
+		names bool
+	}{{"other", nil, true}, {"other", lost, false}, {leader(3).Owner(), nil, false}} {
+		source := flushtest.NewScript("s", user("1", "a"))
+		cfg, db := users(source)
+		sink := &fakeSink{base: db}
+		cfg.Sink = &sinkFunc{sink, func(ctx context.Context, f flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
+			db.SetFence(flush.Fence{Job: "job", Epoch: 40, Owner: c.owner})
+			return sink.Apply(ctx, f, p, b)
+		}}
+		lead := leader(3)
+		lead.raise = c.raise
+		_, err := mustNew(t, cfg).Run(t.Context(), lead)
+		if !errors.Is(err, flush.ErrFenced) || strings.Contains(err.Error(), named) != c.names {
+			t.Errorf("owner %s, Redis confirms the lock: %v; the run ended with %v", c.owner, c.raise == nil, err)
+		}
+	}
+}
+
+// A lasting error may mean that the database was replaced, and its fence with it. So the next run must take the fence again.
 func TestTheFenceIsTakenAgainAfterAnErrorThatLasts(t *testing.T) {
 	for fails, want := range map[error]int64{errors.New("there is no table baton_fence"): 2, flush.ErrTransient: 1} {
 		cfg, db := users(flushtest.NewScript("s", user("1", "a")))
@@ -377,7 +401,7 @@ func TestTheFenceIsTakenAgainAfterAnErrorThatLasts(t *testing.T) {
 	}
 }
 
-// Not only a batch finds out that the fence is another's.
+// Other calls than Apply can also find that the fence is lost.
 func TestTheFenceIsTakenAgainWhoeverFindsItLost(t *testing.T) {
 	source := flushtest.NewScript("s", user("1", "a"))
 	fenced := true
@@ -458,7 +482,7 @@ func TestAMendedTableNeedsNoRestart(t *testing.T) {
 	}
 }
 
-// A second later: not before each of the runs that follow each other at once.
+// The next run that writes after a second reads the catalogue. Runs that follow each other at once need not read it each time.
 func TestATableThatWasChangedIsSeenByTheNextRunThatWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := flushtest.NewScript("s", user("1", "a"))
@@ -522,10 +546,10 @@ func TestAStageOfAnotherNameIsFinishedUnderThatNameAndItsFence(t *testing.T) {
 		t.Errorf("fence %+v, batches %+v", got, batches)
 	}
 
-	// Another election runs that job: the key is flushed by two.
+	// Another election runs that job: two jobs flush the key.
 	db.SetFence(flush.Fence{Job: "old", Epoch: 9, Owner: "other"})
 	if _, err := p.Run(t.Context(), leader(8)); err == nil || errors.Is(err, flush.ErrFenced) ||
-		!strings.Contains(err.Error(), "one job only") || len(batches) != 1 {
+		!strings.Contains(err.Error(), "let only one job flush") || len(batches) != 1 {
 		t.Errorf("run ended with %v", err)
 	}
 }

@@ -12,27 +12,28 @@ import (
 )
 
 const (
-	// mostAhead is how many small pages of all shards may wait for conversion: Redis and the database take varying time for a page, and
-	// neither should wait for the other. The reader of a larger page waits.
+	// mostAhead is the number of small pages of all shards that may wait for conversion. With this number, Redis and the database need not
+	// wait for each other, although the time that they need for a page varies. After a page that is not small, the reader waits until that
+	// page has reached its lane.
 	mostAhead = 2
-	// smallPage is the most memory of a small page, in bytes.
+	// smallPage is the maximum memory of a small page, in bytes.
 	smallPage = 4 << 20
 )
 
-// work is a page on its way from the reader to the writer.
-type work struct {
-	page  Page
-	batch Batch
-	turn  *turn // nil: it needs no turn
-	// settled, of a huge page, is closed once the page has left its stage; nil for other pages.
+// pendingPage is a page on its way from the reader to the writer.
+type pendingPage struct {
+	page   Page
+	batch  Batch
+	queued *queuedBatch // nil if the page needs no turn
+	// settled is closed once a huge page has left its stage. It is nil for other pages.
 	settled chan struct{}
 	space   *mapping.Space
 }
 
-// read is the reading goroutine. It gives each page to the one that converts it.
-func (r *run) read(ctx context.Context, source Source, stage Stage, lanes []chan work) (err error) {
+// read runs in the reading goroutine. It gives each page to the converting goroutine.
+func (r *run) read(ctx context.Context, source Source, stage Stage, lanes []chan pendingPage) (err error) {
 	defer panicked(&err, "reading", source)
-	c := &converting{run: r, pages: make(chan taken, mostAhead), failed: make(chan struct{})}
+	c := &converting{run: r, pages: make(chan readPage, mostAhead), failed: make(chan struct{})}
 	var running sync.WaitGroup
 	running.Go(func() {
 		if c.err = c.each(ctx, source, stage, lanes); c.err != nil {
@@ -58,26 +59,25 @@ func (r *run) read(ctx context.Context, source Source, stage Stage, lanes []chan
 // converting is the shared state of a reader and the goroutine that converts its pages.
 type converting struct {
 	*run
-	pages  chan taken
+	pages  chan readPage
 	failed chan struct{} // closed if a page cannot reach its lane
-	err    error         // why it cannot
+	err    error         // why the page cannot reach its lane
 }
 
-// taken is a page that was read.
-type taken struct {
+// readPage is a page that the reader has read.
+type readPage struct {
 	page Page
-	text int // bytes of its records
-	// handed, if the reader waits for this page, is closed once the page's lane has it.
+	text int // the length of the records' texts, in bytes
+	// handed is closed once the page's lane has the page. It is nil if the reader does not wait for the lane.
 	handed chan struct{}
 }
 
 var errNotHanded = errors.New("flush: a page has not reached its lane")
 
-// take gives a page to the goroutine that converts it. It waits until the page's lane has it, unless the
-// page is small.
+// take gives a page to the goroutine that converts pages. If the page is not small, take waits until the page has reached its lane.
 func (c *converting) take(page Page) error {
 	text, memory := page.size()
-	p := taken{page: page, text: text}
+	p := readPage{page: page, text: text}
 	if memory > smallPage {
 		p.handed = make(chan struct{})
 	} else if !c.mayWait() {
@@ -101,13 +101,13 @@ func (c *converting) take(page Page) error {
 }
 
 // left frees the queue slot of a small page.
-func (r *run) left(p taken) {
+func (r *run) left(p readPage) {
 	if p.handed == nil {
 		<-r.waiting
 	}
 }
 
-// mayWait takes a queue slot for a small page, once one is free; false if a page has failed.
+// mayWait waits for a free queue slot and takes it for a small page. It returns false if a page has failed.
 func (c *converting) mayWait() bool {
 	select {
 	case c.waiting <- struct{}{}:
@@ -119,7 +119,7 @@ func (c *converting) mayWait() bool {
 
 // size returns the length of the records' texts, and the memory of the page with its rows, in bytes.
 func (p *Page) size() (text, memory int) {
-	const record, input = 160, 56 // of an input its text and its value
+	const record, input = 160, 56 // input is the size of an input's text and value
 	for i := range p.Records {
 		text += p.Records[i].Size()
 		memory += record + input*len(p.Records[i].Inputs)
@@ -127,14 +127,14 @@ func (p *Page) size() (text, memory int) {
 	return text, memory + text
 }
 
-// small reports whether the page with its rows takes little memory.
+// small reports whether the page and its rows need little memory.
 func (p *Page) small() bool {
 	_, memory := p.size()
 	return memory <= smallPage
 }
 
-// each converts the pages in their order, and hands each to its lane.
-func (c *converting) each(ctx context.Context, source Source, stage Stage, lanes []chan work) (err error) {
+// each converts the pages in their order, and gives each page to its lane.
+func (c *converting) each(ctx context.Context, source Source, stage Stage, lanes []chan pendingPage) (err error) {
 	defer panicked(&err, "converting the records from", source)
 	next := c.dealer(lanes)
 	for p := range c.pages {
@@ -148,14 +148,14 @@ func (c *converting) each(ctx context.Context, source Source, stage Stage, lanes
 	return nil
 }
 
-// one converts a page and hands it over.
+// one converts a page and gives it to its lane.
 func (c *converting) one(
-	ctx context.Context, source Source, stage Stage, p taken, lanes []chan work, next func(*work) int,
+	ctx context.Context, source Source, stage Stage, p readPage, lanes []chan pendingPage, next func(*pendingPage) int,
 ) error {
-	defer c.left(p) // after a panic, too: other shards wait for the place
+	defer c.left(p) // also after a panic, because other shards wait for the queue slot
 	w, err := c.convert(source, stage, p)
 	if err == nil {
-		w.batch.Rows, err = stage.guard.keep(ctx, c.run, source, w.batch.Rows)
+		w.batch.Rows, err = stage.changeLimit.keep(ctx, c.run, source, w.batch.Rows)
 	}
 	if err != nil {
 		return err
@@ -167,9 +167,9 @@ func (c *converting) one(
 	return c.hand(ctx, w, lanes[lane])
 }
 
-// hand gives a page to its lane, once few enough are being written or wait for that. After a huge page nothing is read until it has left
-// its stage.
-func (r *run) hand(ctx context.Context, w work, lane chan<- work) error {
+// hand gives a page to its lane. While too many pages are being written or are waiting for their lanes, hand waits. After a huge page, hand
+// also waits until that page has left its stage.
+func (r *run) hand(ctx context.Context, w pendingPage, lane chan<- pendingPage) error {
 	select {
 	case r.underway <- struct{}{}:
 	case <-ctx.Done():
@@ -181,7 +181,7 @@ func (r *run) hand(ctx context.Context, w work, lane chan<- work) error {
 		<-r.underway
 		return context.Cause(ctx)
 	}
-	runtime.Gosched() // the lane writes it before the next page is converted: the database waits for that
+	runtime.Gosched() // lets the lane write this page before the next page is converted, because the database is waiting for a page
 	if w.settled == nil {
 		return nil
 	}
@@ -193,41 +193,42 @@ func (r *run) hand(ctx context.Context, w work, lane chan<- work) error {
 	}
 }
 
-// dealer chooses the lane for each page. Pages in order go to one lane after the other, and each has its turn.
-func (r *run) dealer(lanes []chan work) func(w *work) int {
-	turns, pages := r.newTurns(), 0
-	return func(w *work) int {
+// dealer returns a function that chooses the lane of a page. Pages with the lane InOrder go to the lanes by turns. If there are several
+// lanes, the function also gives each of these pages its place in the commit queue.
+func (r *run) dealer(lanes []chan pendingPage) func(w *pendingPage) int {
+	turns, pages := r.newCommitQueue(), 0
+	return func(w *pendingPage) int {
 		switch {
 		case w.page.Lane != InOrder:
 			return w.page.Lane
 		case len(lanes) == 1:
 			return 0
 		}
-		w.turn = turns.next(w.batch.Rows)
+		w.queued = turns.next(w.batch.Rows)
 		pages++
 		return (pages - 1) % len(lanes)
 	}
 }
 
-func (r *run) convert(source Source, stage Stage, p taken) (work, error) {
+func (r *run) convert(source Source, stage Stage, p readPage) (pendingPage, error) {
 	page := p.page
 	if page.Part < 0 && page.Move == nil && r.m.Adds() {
-		return work{}, errors.New("the source gave a page without a part number; its increments could be added twice")
+		return pendingPage{}, errors.New("the source gave a page without a part number; its increments could be added twice")
 	}
 	b := Batch{
 		ID: stage.ID, Job: stage.Job, Shard: source.Name(), Part: page.Part,
 		Move: page.Move, Marks: page.Marks, DeadLimit: r.cfg.DeadLimit,
-		Bytes: int64(p.text),
+		Bytes: int64(p.text), Keep: Keep{r.cfg.KeepDeleted, WhyMissing},
 	}
 	if g := r.cfg.Inputs.Guarantee; g == row.ByPass || g == row.ByChanges {
-		b.ID = source.Name() // it distinguishes dead letters
+		b.ID = source.Name() // the ID distinguishes dead letters
 	}
 	space, _ := r.spaces.Get().(*mapping.Space)
 	if space == nil {
 		space = new(mapping.Space)
 	}
 	b.Rows, b.Dead = r.m.Rows(page.Records, r.cfg.OnMissing, space)
-	w := work{page: page, batch: b, space: space}
+	w := pendingPage{page: page, batch: b, space: space}
 	if page.huge() {
 		w.settled = make(chan struct{})
 		release()

@@ -9,16 +9,17 @@ import (
 
 // RowFinder finds rows of a job's table.
 type RowFinder interface {
-	// RowsOf finds the rows that were made of keys of the source, and calls each with the records of some of them. Each key is a record
-	// with the inputs that its name gives. Where a row vanishes by NULL in all columns but its key, a row with nothing but its key is
-	// left out.
+	// RowsOf finds the rows that were made from these keys of the source. It passes the records of these rows to the function each, in one
+	// or several calls. An element of the argument keys is a record with only the inputs that the key's name contains. If the job sets the
+	// columns of a vanished row to NULL, RowsOf skips rows in which only the key is not NULL.
 	RowsOf(ctx context.Context, keys []row.Record, each func([]row.Record) error) error
 }
 
-// keysAtOnce is how many keys one statement gets the rows of.
+// keysAtOnce is the maximum number of keys whose rows are found by one statement.
 const keysAtOnce = 64
 
-// finder is the RowFinder for a source of changes, if only the table knows which rows a vanished key has; otherwise nil.
+// finder returns a RowFinder for a source of changes, if only the table shows the rows of a key that is no longer in Redis. Otherwise it
+// returns nil.
 func (r *run) finder() RowFinder {
 	v := r.vanished
 	if v == nil || v.lister == nil || !v.HasMembers() && !v.empties {
@@ -37,7 +38,7 @@ func (r *run) RowsOf(ctx context.Context, keys []row.Record, each func([]row.Rec
 	return nil
 }
 
-// rowsOf finds the rows of some keys: by one statement if they are few, otherwise key by key.
+// rowsOf finds the rows of some keys. It uses one statement for all keys if there are few rows, and otherwise one statement for each key.
 func (r *run) rowsOf(ctx context.Context, keys []row.Record, each func([]row.Record) error) error {
 	var of [][]row.Value
 	for i := range keys {

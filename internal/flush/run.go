@@ -15,7 +15,7 @@ import (
 // takeOverTries limits how often a run raises its epoch to take the fence.
 const takeOverTries = 3
 
-// verifyEvery is the age after which the catalogue is read again.
+// verifyEvery is the maximum age of the catalogue. The next run that writes to the table reads an older catalogue again.
 const verifyEvery = time.Second
 
 // run is one execution of a pipeline.
@@ -26,24 +26,24 @@ type run struct {
 	m        *mapping.Mapping
 	vanished *vanished
 	result   Result
-	fresh    bool   // the table's catalogue was read just now
+	fresh    bool   // this run has read the table's catalogue
 	recorded string // the basis in the database: see basis
-	adoption string // the recorded acceptance of its mapping: see guard
-	since    int64  // the recorded first generation of its mapping: see Own
+	adoption string // the recorded acceptance of the present mapping: see changeLimit
+	since    int64  // the recorded first generation of the present mapping: see OwnRows
 
 	// stop cancels the work of all shards, if there are several.
 	stop context.CancelCauseFunc
-	// connections has room for as many connections as the job may use: see Config.Lanes.
+	// connections limits how many connections the job uses at the same time: see Config.Lanes.
 	connections chan struct{}
-	// underway has room for the pages that are being written, or wait for that.
+	// underway limits the pages that are being written or wait for their lane.
 	underway chan struct{}
-	// waiting has room for the small pages of all shards that may wait for conversion.
+	// waiting limits the small pages of all shards that wait for conversion.
 	waiting  chan struct{}
 	looking  sync.Mutex // guards fresh and verified while shards are flushed
 	counting sync.Mutex // guards result and taken, and calls of the configuration's functions
 }
 
-// errTableChanged: the table differs from the one that the mapping was compiled for.
+// errTableChanged means that the table has changed since the mapping was compiled.
 var errTableChanged = errors.New("the table was changed")
 
 func (r *run) all(ctx context.Context) error {
@@ -64,22 +64,42 @@ func (r *run) all(ctx context.Context) error {
 		return err
 	}
 	if took && r.cfg.Inputs.Guarantee == row.ByChanges {
-		// Baton's own tables may have been made after the catalogue was read. SQLite's identity of the table changes by that.
+		// Baton's own tables may have been created after the catalogue was read. With SQLite that changes the identity of the table.
 		r.fresh = false
 		if err := r.verify(ctx); err != nil {
 			return err
 		}
 	}
-	err = r.shards(ctx, c.sources)
+	if err = r.claimRows(ctx); err == nil {
+		err = r.shards(ctx, c.sources)
+	}
 	if errors.Is(err, ErrFenced) {
-		r.taken = Fence{} // whichever call has found out
+		err = r.namesOther(ctx, err)
+		r.taken = Fence{} // no matter which call has returned this error
 	}
 	return err
 }
 
-// takeOver takes the job's fence, once a term. A higher epoch in the fence is either a newer
-// leader's, and then the lock is no longer ours and cannot be raised; or Redis has lost epochs
-// that the database has seen, and then ours is raised.
+// namesOther adds the cause to an error that matches ErrFenced, after this run has held the fence, if the store of the lock confirms that
+// the term still leads. Then a leader that this store does not know has taken the fence. For example, two installations share a database
+// but not their Redis, or the store is a former master that is isolated. Such leaders take the fence from each other again and again.
+func (r *run) namesOther(ctx context.Context, err error) error {
+	fenced, ok := errors.AsType[*FencedError](err)
+	if !ok || fenced.Job != r.cfg.Job || fenced.Epoch < r.lead.Epoch() || fenced.Owner == r.lead.Owner() {
+		return err
+	}
+	if _, lost := r.lead.Raise(ctx, fenced.Epoch); lost != nil {
+		return err // the usual case: this node was deposed
+	}
+	return fmt.Errorf("another leader writes to this database: the Redis of the lock confirms that this node leads, but another "+
+		"leader has taken the fence of job %q. That leader uses another Redis, another database number or another lock, or this Redis "+
+		"is an isolated former master. Let all nodes with this job use the same lock on the same Redis, or give one installation "+
+		"another election.lock_key and other job names: %w", r.cfg.Job, err)
+}
+
+// takeOver takes the job's fence, once in a term. If the fence in the database has a higher epoch than this node, there are two cases. If a
+// newer leader wrote the fence, this node has lost the lock and cannot raise its epoch. If Redis has lost epochs that the database has
+// recorded, this node raises its epoch.
 func (r *run) takeOver(ctx context.Context) error {
 	r.fence = Fence{Job: r.cfg.Job, Epoch: r.lead.Epoch(), Owner: r.lead.Owner(), NodeID: r.cfg.NodeID, Lease: r.cfg.Lease}
 	if r.holds(r.lead) {
@@ -101,15 +121,14 @@ func (r *run) takeOver(ctx context.Context) error {
 		}
 		epoch, raiseErr := r.lead.Raise(ctx, fenced.Epoch)
 		if raiseErr != nil {
-			return fmt.Errorf("%w, and our epoch could not be raised above it: %w", err, raiseErr)
+			return fmt.Errorf("%w, and this node could not raise its own epoch above that epoch: %w", err, raiseErr)
 		}
 		r.fence.Epoch = epoch
 	}
-	return fmt.Errorf("the fence of job %q was taken %d times before us: %w", r.cfg.Job, takeOverTries, err)
+	return fmt.Errorf("other nodes have taken the fence of job %q %d times before this node: %w", r.cfg.Job, takeOverTries, err)
 }
 
-// flush empties one source: first the stage of an earlier run, then everything that came in
-// since.
+// flush writes all pending changes of one source. It first finishes the stage of an earlier run, and then stages the later changes.
 func (r *run) flush(ctx context.Context, source Source) error {
 	if r.cfg.Inputs.Guarantee == row.ByMark {
 		source = r.totals(source)
@@ -144,7 +163,7 @@ func (r *run) flush(ctx context.Context, source Source) error {
 			return err
 		}
 		stage.Rows = r.finder()
-		if stage.guard, err = r.guardOf(ctx, source, stage); err != nil {
+		if stage.changeLimit, err = r.changeLimitOf(ctx, source, stage); err != nil {
 			return err
 		}
 		if err := r.finish(ctx, source, stage, began); err != nil {
@@ -166,7 +185,7 @@ func (r *run) newID() (string, error) {
 	return r.cfg.NewID()
 }
 
-// position is the recorded position of a source, if its guarantee needs one.
+// position returns the position of a source in the database. It returns "" if the source's guarantee needs no position.
 func (r *run) position(ctx context.Context, source Source) (string, error) {
 	if !r.cfg.Inputs.Guarantee.Placed() {
 		return "", r.readOwnership(ctx, source)
@@ -186,7 +205,7 @@ func (r *run) position(ctx context.Context, source Source) (string, error) {
 	return found[0], r.compareBasis(ctx, reread, found[0], found[1], found[2])
 }
 
-// positions are the texts recorded under the names.
+// positions returns the texts that the database has recorded under these names, such as the names of sources.
 func (r *run) positions(ctx context.Context, source Source, names ...string) ([]string, error) {
 	if err := r.connect(ctx); err != nil {
 		return nil, err
@@ -199,8 +218,9 @@ func (r *run) positions(ctx context.Context, source Source, names ...string) ([]
 	return found, nil
 }
 
-// verify checks that the table is still the one that the mapping was compiled for: a database silently rounds to a scale that was reduced
-// meanwhile. It runs once a run, only if there is something to write, and less often if runs follow each other quickly.
+// verify checks that the table is still as it was when the mapping was compiled. Without this check a database would silently round values
+// if the scale of a column was reduced since then. verify runs once in a run, and only if there is something to write. If runs follow each
+// other quickly, verify runs only in some of them.
 func (r *run) verify(ctx context.Context) error {
 	r.looking.Lock()
 	defer r.looking.Unlock()
@@ -224,9 +244,9 @@ func (r *run) verify(ctx context.Context) error {
 	return nil
 }
 
-// adopt takes over a stage that the job left under another name. A run under that name, on a
-// node without the new configuration, is fenced off like a deposed leader. A fence that is ahead
-// of ours belongs to another election: then two jobs flush the same key.
+// adopt takes over a stage that this job wrote under its old name. A node without the new configuration may still run the job under the old
+// name. The writes of such a node are refused like the writes of a deposed leader. If the old name's fence is ahead of our fence, the job
+// with the old name belongs to another election, so two jobs flush the same key.
 func (r *run) adopt(ctx context.Context, source Source, stage Stage) error {
 	if stage.Job == "" || stage.Job == r.cfg.Job {
 		return nil
@@ -241,9 +261,9 @@ func (r *run) adopt(ctx context.Context, source Source, stage Stage) error {
 		return struct{}{}, r.cfg.Sink.TakeOver(ctx, fence)
 	})
 	if fenced, ok := errors.AsType[*FencedError](err); ok {
-		// Not ErrFenced: our own leadership is sound.
-		return fmt.Errorf("%s has a stage of job %q, which another node runs (epoch %d, owner %s): one key must be flushed by "+
-			"one job only",
+		// This error must not match ErrFenced, because this node still leads.
+		return fmt.Errorf("%s has a stage of job %q, which another node runs (epoch %d, owner %s): let only one job flush "+
+			"each key",
 			source.Name(), stage.Job, fenced.Epoch, fenced.Owner)
 	}
 	if err != nil {
@@ -290,12 +310,12 @@ func (r *run) applyPlan(ctx context.Context, source Source, plan *row.Plan, b Ba
 	return r.applied(source, b, out, err, start, began)
 }
 
-// applied accounts for the database's answer to a batch.
+// applied updates the statistics and the state of the run according to the database's answer to a batch.
 func (r *run) applied(source Source, b Batch, out Outcome, err error, start, began time.Time) error {
 	r.counting.Lock()
 	defer r.counting.Unlock()
 	if err != nil && !errors.Is(err, ErrTransient) {
-		r.taken = Fence{} // taken by another node, or lost with the database
+		r.taken = Fence{} // the fence was taken by another node, or lost with the database
 	}
 	if err != nil {
 		return fmt.Errorf("write a batch of %s to table %q: %w", source.Name(), r.cfg.Mapping.Table, err)
@@ -317,5 +337,5 @@ func (r *run) applied(source Source, b Batch, out Outcome, err error, start, beg
 	return nil
 }
 
-// ended is the reason why a run must begin nothing more; nil while this node leads.
+// ended returns the reason why a run must begin nothing more, such as the end of the leadership. It returns nil while the run may continue.
 func ended(ctx context.Context) error { return context.Cause(ctx) }

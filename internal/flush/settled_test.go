@@ -8,7 +8,7 @@ import (
 	"baton/internal/flush/flushtest"
 )
 
-// A run may be left out only where it would do nothing but read what is pending.
+// A run may be skipped only if it would do nothing but look for pending changes.
 func TestAPipelineIsSettledAfterARunOfTheTermThatSucceeded(t *testing.T) {
 	s := flushtest.NewScript("s")
 	cfg, db := users(s)

@@ -7,14 +7,16 @@ import (
 	"sync/atomic"
 )
 
-// mostShards bounds how many shards of a job are flushed at a time: each holds the pages that it has read.
+// mostShards is the maximum number of shards of a job that are flushed at the same time. The limit bounds the memory, because each shard
+// holds the pages that it has read.
 const mostShards = 4
 
-// ShardsAtOnce is how many of the shards are flushed at a time: while the lanes write some, another one is read.
+// ShardsAtOnce returns how many of the shards are flushed at the same time. That is one shard more than there are lanes, so that another
+// shard is read while the lanes write.
 func ShardsAtOnce(shards, lanes int) int { return min(shards, max(1, lanes)+1, mostShards) }
 
-// shards flushes all sources, some at a time. A shard that fails does not keep the others from being flushed; any other failure ends all
-// of them.
+// shards flushes all sources, a few at a time. If the source of one shard fails, the other shards are still flushed. Any other failure ends
+// the flush of all shards.
 func (r *run) shards(ctx context.Context, sources []Source) error {
 	if len(sources) == 1 {
 		return r.flush(ctx, sources[0])
@@ -23,12 +25,12 @@ func (r *run) shards(ctx context.Context, sources []Source) error {
 	defer stop(nil)
 	r.stop = stop
 	next := make(chan int)
-	failures := make([]error, len(sources)+1) // the last one is the failure of all
+	failures := make([]error, len(sources)+1) // the last one is a failure that ends all shards
 	var running sync.WaitGroup
 	var ended atomic.Bool
 	end := func(err error) {
 		ended.Store(true)
-		stop(err) // the first cause stays
+		stop(err) // a later cause does not replace the first one
 	}
 	for range ShardsAtOnce(len(sources), r.cfg.Lanes) {
 		running.Go(func() {
@@ -57,7 +59,7 @@ func (r *run) shards(ctx context.Context, sources []Source) error {
 	return errors.Join(failures...)
 }
 
-// flushSafely is flush in a goroutine of its own: a panic there would end the process.
+// flushSafely calls flush, and turns a panic into an error, because a panic in this goroutine would end the process.
 func (r *run) flushSafely(ctx context.Context, source Source) (err error) {
 	defer panicked(&err, "flushing", source)
 	return r.flush(ctx, source)

@@ -17,8 +17,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// shardsOf are so many shards, of so many pages each, of which every call takes as long as takes
-// says.
+// shardsOf returns that many shards with that many pages each. takes returns the time for which each call takes.
 func shardsOf(shards, pages int, takes func(call string)) (all []flush.Source) {
 	for i := range shards {
 		var of []flush.Page
@@ -33,7 +32,7 @@ func shardsOf(shards, pages int, takes func(call string)) (all []flush.Source) {
 	return all
 }
 
-// peak counts those who do something at the same time.
+// peak counts how many goroutines do something at the same time.
 type peak struct {
 	mu       sync.Mutex
 	now, top int
@@ -71,8 +70,8 @@ func TestShardsAreReadAtTheSameTime(t *testing.T) {
 	}
 }
 
-// However many shards there are, a job has as many connections as lanes, and as many pages as
-// one shard has, two small ones, and one for each that reads.
+// With any number of shards, a job has as many connections as lanes. It holds as many pages as with one shard, two small ones, and one for
+// each reader.
 func TestShardsShareConnectionsAndPages(t *testing.T) {
 	for _, lanes := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {
@@ -169,9 +168,9 @@ func (b *brittle) Name() string {
 	return b.Script.Name()
 }
 
-// A page whose conversion panics gives its place among the small ones back: other shards wait for it.
+// If the conversion of a small page panics, the page must free its queue slot, since other shards wait for it.
 func TestShardsWhoseConversionPanicsEnd(t *testing.T) {
-	for range 20 { // it goes by which shard is first
+	for range 20 { // the result depends on which shard is first
 		synctest.Test(t, func(t *testing.T) {
 			var sources []flush.Source
 			for i := range 8 {

@@ -14,77 +14,74 @@ import (
 // sweepRows is the maximum number of rows that one transaction of a sweep deletes.
 const sweepRows = 1000
 
-// ErrTooManyVanished means that more rows have vanished than one sweep may delete.
+// ErrTooManyVanished means that more rows have vanished than one sweep may delete. A row has vanished if its record is gone from the
+// source.
 var ErrTooManyVanished = errors.New("flush: too many rows have vanished")
 
-// TooManyVanishedError has the numbers. It matches ErrTooManyVanished.
+// TooManyVanishedError contains the numbers of rows that led to an ErrTooManyVanished. It matches ErrTooManyVanished.
 type TooManyVanishedError struct {
 	Source, Table string
 	Stale, All    int64 // rows that the pass did not find, among the rows written by passes
 	MaxPct        int
-	// Deleted is how many were deleted before that was found.
+	// Deleted is the number of rows that were deleted before the sweep found too many.
 	Deleted int64
-	// Again: every later run would begin with the same pass, so a run is useless until an operator has decided.
+	// Again means that every later run would begin with the same pass, so a run is useless until an operator has made a decision.
 	Again bool
 }
 
 func (e *TooManyVanishedError) Error() string {
-	stays := "all of them stay"
+	stays := "no row was deleted"
 	if e.Deleted > 0 {
-		stays = fmt.Sprintf("%d were deleted, and no more are", e.Deleted)
+		stays = fmt.Sprintf("only %d rows were deleted", e.Deleted)
 	}
-	return fmt.Sprintf("%d of %d rows of table %q were not found by a complete pass over %s, and max_pct allows %d %%, so %s: "+
-		"is the key's pattern right, and is it the right Redis and database number? Or has somebody emptied it (FLUSHDB), or did it "+
-		"restart without its data? "+
-		"If the rows are to go, raise max_pct for one run", e.Stale, e.All, e.Table, e.Source, e.MaxPct, stays)
+	return fmt.Sprintf("a complete pass did not find the records of %d of %d rows of table %q in %s, but max_pct allows "+
+		"%d %%, so %s. Check the key's pattern and the Redis server and database number. Was Redis emptied (FLUSHDB), or restarted "+
+		"without its data? "+
+		"To delete the rows, raise max_pct for one run", e.Stale, e.All, e.Table, e.Source, e.MaxPct, stays)
 }
 
 // Is makes errors.Is(err, ErrTooManyVanished) true.
 func (e *TooManyVanishedError) Is(target error) bool { return target == ErrTooManyVanished }
 
-// Sweeper is a Source that reads all of its data in each pass. A record that a pass did not find
-// has vanished, or came too late for it.
+// Sweeper is a Source that reads all of its data in each pass. A record that a pass did not find has vanished, or was added during the
+// pass.
 type Sweeper interface {
 	Source
-	// Finds fails unless StillMissing can search for records by these inputs alone.
+	// Finds fails unless StillMissing can search for records with only these inputs.
 	Finds(inputs []string) error
-	// Pass returns the InputGeneration of the last pass, once Read has returned without an
-	// error; and the reason why the pass may have missed records that existed all the time,
-	// if there is one.
+	// Pass returns the InputGeneration of the last pass, once Read has returned without an error. If the pass may have missed records that
+	// existed all the time, missed is the reason.
 	Pass(s Stage) (generation int64, missed error)
 	// StillMissing returns which of the records do not exist now.
 	StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error)
 }
 
-// StaleFinder is a Sink that can find rows by the pass that wrote them last. The
-// columns of the plan are the key, in the order of its index, and after them the
-// generation. A row whose generation is NULL, or not above 0, was written by no pass
-// and is never reported.
+// StaleFinder is a Sink that can find rows by the pass that wrote them last. A pass has a number, its generation. The first columns of the
+// plan are the key, in the order of its index. The last column is the generation. If the generation is NULL, or not above 0, no pass has
+// written the row, and StaleFinder never reports it.
 type StaleFinder interface {
 	Sink
-	// CountStale counts the rows of other passes than the current one, and those of
-	// all passes.
+	// CountStale counts the rows of passes other than the current one, and the rows of all passes.
 	CountStale(ctx context.Context, p *row.Plan, current int64) (stale, all int64, err error)
-	// StaleRows reads rows of other passes than the current one, as texts in the order
-	// of the plan's columns: the next ones in key order behind a key, or the first
-	// ones if that is nil; none when there are no more.
+	// StaleRows reads rows of passes other than the current one, as texts in the order of the plan's columns. It returns the next rows
+	// after the key in the argument behind, in key order, or the first rows if behind is nil. At the end of the table it returns none.
 	StaleRows(ctx context.Context, p *row.Plan, current int64, behind []row.Value, limit int) ([][]string, error)
 }
 
 // vanished finds and deletes the vanished rows of a job.
 type vanished struct {
 	*mapping.Vanished
-	finder  StaleFinder // nil: all rows are searched for, see sweepKeys
+	finder  StaleFinder // nil: the sweep searches for the records of all rows, see sweepKeys
 	lister  KeyLister
-	empties bool // a row vanishes by NULL in all columns but its key
+	empties bool // a row with NULL in all columns but its key counts as vanished
 }
 
-// live returns the rows that have more than their key.
+// live returns the rows that have a value outside of their key.
 func (v *vanished) live(texts [][]string) [][]string {
 	return slices.DeleteFunc(texts, func(one []string) bool { return !v.Live(one) })
 }
 
-// records are the records that the rows imply.
+// records returns the records from which the rows with these texts were made.
 func (v *vanished) records(texts [][]string) []row.Record {
 	records := make([]row.Record, len(texts))
 	for i := range texts {
@@ -93,14 +90,14 @@ func (v *vanished) records(texts [][]string) []row.Record {
 	return records
 }
 
-// searcher is a Source that can search for records again.
+// searcher is a Source that can search again for given records.
 type searcher interface {
 	Source
 	StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error)
 }
 
-// compileSweep prepares the sweep. It refuses a job whose stale rows could not be searched for
-// again. It returns nil for a job that keeps vanished rows.
+// compileSweep prepares the sweep. It refuses a job whose stale rows have too few inputs to search for their records. It returns nil for a
+// job that keeps vanished rows.
 func (p *Pipeline) compileSweep(m *mapping.Mapping, sources []Source) (*vanished, error) {
 	if p.cfg.VanishedPct == 0 {
 		return nil, nil
@@ -123,12 +120,13 @@ func (p *Pipeline) compileSweep(m *mapping.Mapping, sources []Source) (*vanished
 	return &vanished{Vanished: v, finder: finder}, allFind[Sweeper](v, inputs, sources, "vanished: delete")
 }
 
-// allFind fails unless all sources can search for the records of rows by these inputs.
+// allFind returns an error if one of the sources cannot search for records with only these inputs.
 func allFind[S interface{ Finds(inputs []string) error }](v *mapping.Vanished, inputs []string, sources []Source, setting string) error {
 	for _, source := range sources {
 		finder, ok := any(source).(S)
 		if !ok {
-			return fmt.Errorf("`%s` is for a scan, or a capture, which can read everything there is; %s is none", setting, source.Name())
+			return fmt.Errorf("`%s` needs a source of type scan or capture, because it must read all keys; %s is "+
+				"neither", setting, source.Name())
 		}
 		if err := finder.Finds(inputs); err != nil {
 			return fmt.Errorf("table %q: `%s` has to find the record of a row by its `key` (%s): %w",
@@ -138,13 +136,12 @@ func allFind[S interface{ Finds(inputs []string) error }](v *mapping.Vanished, i
 	return nil
 }
 
-// sweep deletes the rows that a complete pass over the source did not find, if the job wants
-// that. It begins when every page of the pass is committed.
+// sweep deletes the rows whose records a complete pass over the source did not find, if the job is configured to delete them. It begins
+// when all pages of the pass are committed.
 //
-// A row is deleted only if its record is missing when it is searched for again, right
-// before; if it still has the generation that it was found with; and if the fence is
-// still ours. A row that comes back after the search is written by the next pass: the
-// record was missing for a moment, and the row is missing for one pass.
+// sweep deletes a row only under three conditions. A second search, right before the deletion, must also not find the record. The row must
+// have the same generation as when it was found. The fence must still be ours. If the record appears after the second search, the row is
+// missing until the next pass writes it again.
 func (r *run) sweep(ctx context.Context, source Source, stage Stage) error {
 	v := r.vanished
 	if v == nil {
@@ -165,8 +162,8 @@ func (r *run) sweep(ctx context.Context, source Source, stage Stage) error {
 	}
 	since := int64(1)
 	var err error
-	if stage.guard != nil {
-		since, err = r.checkGuarded(ctx, sweeper, stage.guard, generation)
+	if stage.changeLimit != nil {
+		since, err = r.checkGuarded(ctx, sweeper, stage.changeLimit, generation)
 	} else {
 		err = r.checkShare(ctx, source, generation, -1)
 	}
@@ -177,7 +174,8 @@ func (r *run) sweep(ctx context.Context, source Source, stage Stage) error {
 	return r.eachStale(ctx, generation, since, func(texts [][]string) error { return r.sweepPage(ctx, sweeper, texts, began) })
 }
 
-// checkShare refuses to delete more than max_pct of the rows. vanished is how many would go; below 0: all rows of other passes.
+// checkShare returns an error if more than max_pct of the rows would be deleted. The argument vanished is the number of rows to delete. If
+// it is negative, all rows that other passes have written are to be deleted.
 func (r *run) checkShare(ctx context.Context, source Source, generation, vanished int64) error {
 	v := r.vanished
 	type counts struct{ stale, all int64 }
@@ -198,8 +196,7 @@ func (r *run) checkShare(ctx context.Context, source Source, generation, vanishe
 	return nil
 }
 
-// sweepPage searches for the records of stale rows once more and deletes the rows of
-// those that are missing still.
+// sweepPage searches for the records of stale rows once more, and deletes the rows whose records are still missing.
 func (r *run) sweepPage(ctx context.Context, source searcher, texts [][]string, began time.Time) error {
 	missing, err := r.missing(ctx, source, r.vanished.records(texts))
 	if err != nil {
@@ -222,8 +219,8 @@ func (r *run) deleteVanished(ctx context.Context, source Source, missing []row.R
 			return one, err
 		}
 	}
-	// A row that the database refuses to delete becomes a dead letter once, not in each pass.
-	b := Batch{ID: source.Name(), Shard: source.Name(), Part: -1, DeadLimit: r.cfg.DeadLimit}
+	// The ID is the same in every pass. Therefore a row that the database refuses to delete becomes only one dead letter.
+	b := Batch{ID: source.Name(), Shard: source.Name(), Part: -1, DeadLimit: r.cfg.DeadLimit, Keep: Keep{r.cfg.KeepDeleted, WhyVanished}}
 	for _, record := range missing {
 		row, err := made(record)
 		if err != nil {
@@ -235,7 +232,7 @@ func (r *run) deleteVanished(ctx context.Context, source Source, missing []row.R
 	return r.applyPlan(ctx, source, plan, b, began)
 }
 
-// missing returns the records that do not exist now.
+// missing returns the records that do not exist in the source now.
 func (r *run) missing(ctx context.Context, source searcher, records []row.Record) ([]row.Record, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
@@ -247,10 +244,10 @@ func (r *run) missing(ctx context.Context, source searcher, records []row.Record
 	return missing, nil
 }
 
-// note reports something to the operator about a run that goes on.
+// note reports a problem to the operator while the run continues.
 func (r *run) note(text string) { r.say(false, text) }
 
-// say is note, of something that was to be expected or not.
+// say works like note. The argument expected says that the text reports nothing wrong.
 func (r *run) say(expected bool, text string) {
 	r.counting.Lock()
 	defer r.counting.Unlock()

@@ -10,11 +10,11 @@ import (
 	"baton/internal/flush/row"
 )
 
-// KeySweeper is a Source of changes that reads all of its data after it has missed changes. After such a pass every row of the table is
-// searched for in the source.
+// KeySweeper is a Source that delivers changes, and reads all of its data after it has missed changes. After such a pass, baton searches in
+// the source for every row of the table.
 type KeySweeper interface {
 	Source
-	// Finds fails unless StillMissing can search for records by these inputs alone.
+	// Finds fails unless StillMissing can search for records with only these inputs.
 	Finds(inputs []string) error
 	// Passed describes the reading of a stage, once Read has returned without an error.
 	Passed(s Stage) Passed
@@ -22,15 +22,15 @@ type KeySweeper interface {
 	Reread(changed Changed, why string)
 	// Unaccounted returns the records that have no pending change.
 	Unaccounted(ctx context.Context, records []row.Record) ([]row.Record, error)
-	// StillMissing returns the records that do not exist now, except those that the source delivers later as changes.
+	// StillMissing returns the records that do not exist now. It leaves out records that the source will deliver later as changes.
 	StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error)
 }
 
-// Passed describes a reading of a KeySweeper.
+// Passed says how a KeySweeper has read a stage.
 type Passed struct {
-	Everything bool  // not only the changes
+	Everything bool  // all data was read, and not only the changes
 	Missed     error // why the reading may have missed records that existed all the time
-	// Confirmed: an operator has confirmed that all rows may go, so VanishedPct does not count.
+	// Confirmed means that an operator has allowed the deletion of all rows, so VanishedPct does not apply.
 	Confirmed bool
 }
 
@@ -38,22 +38,23 @@ type Passed struct {
 // order of its index. A row with NULL in its key is not listed.
 type KeyLister interface {
 	Sink
-	// KeyRows reads the keys of rows as texts in the order of the plan's columns; none when there are no more.
-	// Where the plan has more columns than the key, there is one more text: row.Listed if one of these is not NULL.
+	// KeyRows reads the keys of rows as texts in the order of the plan's columns. At the end of the range it returns none. If the plan has
+	// more columns than the key, each row has one more text, which is row.Listed if one of the other columns is not NULL.
 	KeyRows(ctx context.Context, p *row.Plan, which KeyRange) ([][]string, error)
 }
 
-// KeyRange is a range of the rows of a table.
+// KeyRange selects some rows of a table by their keys.
 type KeyRange struct {
-	// Of, if set, are beginnings of keys: only rows with one of these are in the range. They come in any order if there are several,
-	// otherwise in key order.
+	// Of, if set, are prefixes of keys: the range has only rows with one of these prefixes. With several prefixes the rows have no order.
+	// With one prefix, or if Of is nil, the rows are in key order.
 	Of [][]row.Value
-	// Behind, if set, limits the range to rows after that key, not with several Of; nil: from the first row on. from the first one on.
+	// Behind, if set, limits the range to rows after the key Behind. If Behind is nil, the range begins with the first row. Behind must be
+	// nil if Of has several prefixes.
 	Behind []row.Value
 	Limit  int
 }
 
-// compileKeySweep prepares the sweep of a source of changes.
+// compileKeySweep prepares the sweep for sources that deliver changes.
 func (p *Pipeline) compileKeySweep(m *mapping.Mapping, sources []Source) (*vanished, error) {
 	lister, ok := p.cfg.Sink.(KeyLister)
 	if !ok {
@@ -73,9 +74,9 @@ func (p *Pipeline) compileKeySweep(m *mapping.Mapping, sources []Source) (*vanis
 	return v, errors.Join(err, allFind[KeySweeper](found, inputs, sources, "on_missing: "+string(p.cfg.OnMissing)))
 }
 
-// sweepKeys deletes the rows whose records do not exist, after a complete pass: first all rows are
-// counted, and those that would go; then these are searched for once more and deleted, no more of them than were allowed. A record that
-// appears after it was searched for is a change, which the source delivers later.
+// sweepKeys deletes the rows whose records do not exist, after a complete pass. It first counts all rows, and the rows without a record.
+// Then it searches for the missing records again, and deletes at most as many rows as max_pct or an operator allows. If a record appears
+// after the search, the source delivers it later as a change.
 func (r *run) sweepKeys(ctx context.Context, source Source, stage Stage) error {
 	sweeper := source.(KeySweeper) // checked by compileKeySweep
 	passed := sweeper.Passed(stage)
@@ -85,7 +86,7 @@ func (r *run) sweepKeys(ctx context.Context, source Source, stage Stage) error {
 	case passed.Missed != nil:
 		r.note(fmt.Sprintf("%s: skipped deleting vanished rows, because this pass may have missed keys: %v", source.Name(),
 			passed.Missed))
-		return nil //nolint:nilerr // it is none of this run's
+		return nil //nolint:nilerr // Missed is no error of this run
 	}
 	tooMany := func(gone, all, deleted int64) error {
 		if passed.Confirmed || gone*100 <= all*int64(r.cfg.VanishedPct) {
@@ -97,14 +98,14 @@ func (r *run) sweepKeys(ctx context.Context, source Source, stage Stage) error {
 		}
 	}
 	var all int64
-	if !passed.Confirmed || stage.guard != nil {
+	if !passed.Confirmed || stage.changeLimit != nil {
 		var gone int64
 		err := r.eachKeyPage(ctx, KeyRange{Limit: sweepRows}, func(texts [][]string) error {
 			missing, err := r.missing(ctx, sweeper, r.vanished.records(texts))
 			gone, all = gone+int64(len(missing)), all+int64(len(texts))
 			return err
 		})
-		if err == nil && stage.guard.leaves(gone) {
+		if err == nil && stage.changeLimit.leaves(gone) {
 			return nil
 		}
 		if err == nil {
@@ -118,11 +119,11 @@ func (r *run) sweepKeys(ctx context.Context, source Source, stage Stage) error {
 	err := r.eachKeyPage(ctx, KeyRange{Limit: sweepRows}, func(texts [][]string) error {
 		missing, err := r.missing(ctx, sweeper, r.vanished.records(texts))
 		gone := deleted + int64(len(missing))
-		if err == nil && stage.guard.leaves(gone) {
+		if err == nil && stage.changeLimit.leaves(gone) {
 			return errLeft
 		}
 		if err == nil {
-			err = tooMany(gone, all, deleted) // more may be missing by now
+			err = tooMany(gone, all, deleted) // since the first count more records may be missing
 		}
 		if err != nil {
 			return err
@@ -136,10 +137,10 @@ func (r *run) sweepKeys(ctx context.Context, source Source, stage Stage) error {
 	return err
 }
 
-// errLeft ends a sweep that has deleted as many rows as it may.
-var errLeft = errors.New("flush: more rows have vanished than were accepted")
+// errLeft ends a sweep whose next deletions would exceed the number of deletions that an operator has accepted.
+var errLeft = errors.New("flush: more rows have vanished than an operator has accepted")
 
-// eachKeyPage goes through rows of the table in key order, and leaves out those with nothing but their key.
+// eachKeyPage reads the rows of the table in key order. It skips rows that have no value outside of their key.
 func (r *run) eachKeyPage(ctx context.Context, which KeyRange, do func(texts [][]string) error) error {
 	for {
 		texts, err := r.keyRows(ctx, which)

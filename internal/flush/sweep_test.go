@@ -17,13 +17,12 @@ import (
 	"baton/internal/flush/row"
 )
 
-// scan is a job whose source finds keys and whose table has their ids with the pass that
-// wrote each.
+// scan is a job whose source finds keys. Its table has their ids, and for each row the pass that wrote it.
 type scan struct {
 	*flushtest.Script
 	db         *base
-	keys       []string // what a pass finds
-	missing    []string // what is not there when it is looked for again; nil: all that is asked for
+	keys       []string // the keys that a pass finds
+	missing    []string // the keys that a second search does not find; nil: it finds none
 	generation int64    // of the pass
 	missed     error
 	recheckErr error
@@ -32,11 +31,11 @@ type scan struct {
 
 	batches   []flush.Batch
 	staleErrs []error // of the next calls of StaleRows
-	limit     int     // rows that StaleRows gives at once; 0: as many as are asked for
+	limit     int     // the rows that StaleRows returns at once; 0: as many as it is asked for
 	notes     []string
 }
 
-// newScan has rows with these generations by id; 0 is NULL.
+// newScan has rows with these generations by id; 0 means NULL.
 func newScan(rows map[string]int64) *scan {
 	s := &scan{Script: flushtest.NewScript("k:<id>"), generation: 10, db: newBase(row.Table{
 		Name: "rows", Unique: [][]string{{"id"}}, Columns: []row.Column{
@@ -87,7 +86,7 @@ func (s *scan) StillMissing(_ context.Context, records []row.Record) (missing []
 	return missing, s.recheckErr
 }
 
-// scanSink has StaleRows fail, and give less than it is asked for.
+// scanSink makes StaleRows fail, or return fewer rows than asked for.
 type scanSink struct {
 	watchedSink
 	scan *scan
@@ -124,7 +123,7 @@ func (s *scan) run(t *testing.T, cfg flush.Config) (flush.Result, error) {
 	return mustNew(t, cfg).Run(t.Context(), &fakeLead{owner: "o", epoch: 1})
 }
 
-// ids are those of the rows that the table has.
+// ids returns the ids of the table's rows.
 func (s *scan) ids() string {
 	return strings.Join(slices.Sorted(maps.Keys(s.db.Rows("rows", "id"))), " ")
 }
@@ -214,7 +213,7 @@ func TestTheShareOfVanishedRowsIsLimited(t *testing.T) {
 }
 
 func TestASweepAsksAgainAfterALostAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // retries wait
+	synctest.Test(t, func(t *testing.T) { // so that retries need not really wait
 		h := newScan(map[string]int64{"3": 5})
 		h.staleErrs = []error{flush.ErrTransient, flush.ErrTransient}
 		if _, err := h.run(t, h.config()); err != nil || h.ids() != "" {
@@ -243,7 +242,7 @@ func TestASweepEndsWithTheLeadership(t *testing.T) {
 	}
 }
 
-// The key must tell the record, or a row that is alive could be deleted.
+// The key must determine the record. Otherwise a row with a record could be deleted.
 func TestASweepIsRefusedWhereARowDoesNotTellItsRecord(t *testing.T) {
 	with := func(change func(c *flush.Config, t *row.Table)) error {
 		table := row.Table{Name: "rows", Unique: [][]string{{"b", "a"}}, Columns: []row.Column{
@@ -292,22 +291,22 @@ func TestASweepIsRefusedWhereARowDoesNotTellItsRecord(t *testing.T) {
 		change     func(*flush.Config, *row.Table)
 	}{
 		{"a field in the key", `"a" of ` + "`key`" + ` is made from name`, spec("a", "name", "")},
-		{"a score in the key", "no record can be looked for", spec("a", row.InputScore, "")},
-		{"a value in the key", "no record can be looked for", spec("a", row.InputValue, "")},
-		{"a time in the key", "the text in Redis cannot be told", kind(row.KindTimestamp)},
-		{"a fraction in the key", "the text in Redis cannot be told", kind(row.KindNumeric)},
-		{"a truth in the key", "the text in Redis cannot be told", spec("b", "b", "boolean")},
+		{"a score in the key", "does not identify a record", spec("a", row.InputScore, "")},
+		{"a value in the key", "does not identify a record", spec("a", row.InputValue, "")},
+		{"a time in the key", "cannot tell from its value the text in Redis", kind(row.KindTimestamp)},
+		{"a fraction in the key", "cannot tell from its value the text in Redis", kind(row.KindNumeric)},
+		{"a truth in the key", "cannot tell from its value the text in Redis", spec("b", "b", "boolean")},
 		{"no generation", "needs `generation`", func(c *flush.Config, _ *row.Table) { c.Mapping.Generation = "" }},
 		{"no such generation", `"none" does not exist`, func(c *flush.Config, _ *row.Table) { c.Mapping.Generation = "none" }},
 		{"a narrow generation", "64 bits", func(_ *flush.Config, t *row.Table) { t.Columns[3].Bits = 32 }},
 		{"a generation of text", "64 bits", func(_ *flush.Config, t *row.Table) { t.Columns[3].Kind = row.KindText }},
 		{"a generation in the key", "cannot be part of the key", func(c *flush.Config, _ *row.Table) { c.Mapping.Generation = "b" }},
-		{"a generation from elsewhere", "something else", func(c *flush.Config,
+		{"a generation from elsewhere", "gives it another value", func(c *flush.Config,
 			_ *row.Table) {
 			c.Mapping.Columns["gen"] = mapping.ColumnSpec{From: "x"}
 		}},
-		{"no scan", "only a scan", func(c *flush.Config, _ *row.Table) { c.Inputs.Names = []string{"a", "b"} }},
-		{"another source", "is for a scan", func(c *flush.Config, _ *row.Table) {
+		{"no scan", "only a source of type scan", func(c *flush.Config, _ *row.Table) { c.Inputs.Names = []string{"a", "b"} }},
+		{"another source", "needs a source of type scan or capture", func(c *flush.Config, _ *row.Table) {
 			c.NewSources = func([]string) ([]flush.Source, error) { return []flush.Source{&fakeHashes{}}, nil }
 		}},
 		{"a sink that cannot", "needs a database", func(c *flush.Config, _ *row.Table) { c.Sink = struct{ flush.Sink }{} }},

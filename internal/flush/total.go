@@ -11,26 +11,26 @@ import (
 	"baton/internal/flush/row"
 )
 
-// A mark is the flushed total of a counter, in plain decimal digits, and a hash of the source's value if that was refused:
+// A mark is the flushed total of a counter, in plain decimal digits. If the database or baton has refused the counter's value, the mark
+// also contains a hash of that value:
 //
 //	17
 //	17 refused 9f86d081884c7d65
 //	 refused 9f86d081884c7d65
 const refusedMark = " refused "
 
-// maxTotal is the most characters of a total: every database can store that many.
+// maxTotal is the maximum number of characters of a total. Every database can store a number of that length.
 const maxTotal = 200
 
-// parseMark parses a mark; known is "" for a counter without one.
+// parseMark parses a mark. It returns known = "" for a counter without a mark.
 func parseMark(mark string) (known, refused string, err error) {
 	known, refused, _ = strings.Cut(mark, refusedMark)
 	if known == "" {
 		return "", refused, nil
 	}
 	if known, err = readTotal(known); err != nil {
-		return "", "", fmt.Errorf("%w: was it changed by hand? Correct it in the table of positions, or delete its row "+
-			"to have the "+
-			"counter added from zero", err)
+		return "", "", fmt.Errorf("the counter's mark: %w: was the mark changed by hand? Correct it in baton's table of marks "+
+			"(baton_mark). If you delete the mark's row there, baton adds the counter from zero", err)
 	}
 	return known, refused, nil
 }
@@ -50,7 +50,7 @@ func readTotal(s string) (string, error) {
 	return plain, nil
 }
 
-// subtract is total − known, exactly, and its sign. Both are in canonical form.
+// subtract returns the exact difference total − known, and the sign of the difference. Both numbers must be in canonical form.
 func subtract(total, known string) (difference string, sign int) {
 	if total == known {
 		return "0", 0
@@ -64,7 +64,7 @@ func subtract(total, known string) (difference string, sign int) {
 		}
 		return strconv.FormatInt(a-b, 10), sign
 	}
-	// Neither has an exponent: the digits of the result are as bounded as theirs.
+	// Neither number has an exponent, so the result has hardly more digits than the numbers.
 	d := decimal.RequireFromString(total).Sub(decimal.RequireFromString(known))
 	return d.String(), d.Sign()
 }

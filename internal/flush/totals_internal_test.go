@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A page that is done must not take the mark of a later one with it.
+// When a page is done, the mark of a later page must stay.
 func TestMarkOfALaterPageOutlivesAnEarlierOne(t *testing.T) {
 	s := &totals{underway: map[string]underway{}}
 	s.underway["a"] = underway{"9", 2}

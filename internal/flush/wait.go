@@ -7,21 +7,19 @@ import (
 	"time"
 )
 
-// The poll interval of sources that cannot wait alone: while there is work, and after two seconds without. In between it is a twentieth
-// of the time without work.
+// These are the shortest and the longest interval at which Wait polls sources that cannot wait. The interval grows while there is no work.
+// The interval is a twentieth of the time since the last work, so it reaches its maximum after two seconds.
 const (
 	askEvery     = 10 * time.Millisecond
 	askEveryIdle = 100 * time.Millisecond
 )
 
-// Wait returns when a source may have work, or with an error: that of ctx when it has ended, or of a source that fails. Sources that can
-// wait do so, all at the same time; the others are polled for pending changes. It leaves nothing behind: every wait has ended when it
-// returns.
+// Wait returns when a source may have work. It returns an error if ctx has ended or a source fails. It waits at all sources that can wait,
+// at the same time, and polls the other sources for pending changes. When Wait returns, none of these waits continues.
 //
-// Wake makes it return, too.
+// Wake also makes Wait return.
 //
-// Before the first run of a pipeline, and after one that failed, it returns at once:
-// it is up to the next run to check.
+// Before the first run of a pipeline, and after a failed run, Wait returns immediately, because only a run can check whether there is work.
 func (p *Pipeline) Wait(ctx context.Context) error {
 	c := p.compiled.Load()
 	if c == nil {
@@ -43,12 +41,12 @@ func (p *Pipeline) Wait(ctx context.Context) error {
 	return err
 }
 
-// Wake makes the present Wait return, or the next one, so that a run begins after this call even without pending changes: once that run
-// has succeeded, everything older is flushed.
+// Wake makes the present call of Wait return, or else the next call. So a run begins after Wake even without pending changes. After that
+// run has succeeded, every change from before the call of Wake is flushed.
 func (p *Pipeline) Wake() {
 	select {
 	case p.woken <- struct{}{}:
-	default: // an entry that no Wait has taken yet does the same
+	default: // an entry that Wait has not taken yet has the same effect
 	}
 }
 
@@ -60,7 +58,7 @@ func (p *Pipeline) untilWoken(ctx context.Context) error {
 	return nil
 }
 
-// waitsFor is one wait for each source that can, and one for all of the others.
+// waitsFor returns one function for each source that can wait, and one function that waits for all other sources.
 func (p *Pipeline) waitsFor(sources []Source) []func(context.Context) error {
 	var waits []func(context.Context) error
 	var others []Source
@@ -99,7 +97,7 @@ func (p *Pipeline) pending(ctx context.Context, sources []Source) (bool, error) 
 	return some, nil
 }
 
-// ask polls until changes are pending.
+// ask calls the function pending again and again until changes are pending.
 func ask(ctx context.Context, pending func(context.Context) (bool, error)) error {
 	began := time.Now()
 	for {

@@ -35,7 +35,7 @@ func newWaiter() *waiter {
 	return &waiter{Script: flushtest.NewScript("users"), work: make(chan error, 1)}
 }
 
-// waitFor waits in the background, and returns what comes of it with how long it took.
+// waitFor waits in the background, and returns the error of the wait.
 func waitFor(ctx context.Context, p *flush.Pipeline) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- p.Wait(ctx) }()
@@ -79,7 +79,7 @@ func TestWaitAsksLessOftenWhenNothingComesForLong(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		done := waitFor(ctx, flush.PipelineOf(s))
 		time.Sleep(10 * time.Second)
-		if n := asked.Load(); n < 140 || n > 155 { // every 10 ms, less and less often, and every 100 ms from the third second on
+		if n := asked.Load(); n < 140 || n > 155 { // every 10 ms, then less often, and every 100 ms after two seconds
 			t.Errorf("asked %d times in the first 10 s", n)
 		}
 		time.Sleep(time.Hour)
@@ -96,7 +96,7 @@ func TestWaitAsksLessOftenWhenNothingComesForLong(t *testing.T) {
 	})
 }
 
-// A run that follows tells that nothing is pending; without it a verification waits until there is work.
+// A run that follows shows that nothing is pending. Without that run, a verification would wait until there is work.
 func TestWaitEndsWhenItIsWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiter()
@@ -106,7 +106,7 @@ func TestWaitEndsWhenItIsWoken(t *testing.T) {
 		if err := <-done; err != nil || w.waiting.Load() != 0 {
 			t.Errorf("woken while it waits: %v; %d still wait", err, w.waiting.Load())
 		}
-		p.Wake() // a run goes on
+		p.Wake() // a run follows
 		p.Wake()
 		if err := p.Wait(t.Context()); err != nil {
 			t.Errorf("woken before: %v", err)

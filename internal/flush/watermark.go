@@ -14,18 +14,18 @@ import (
 	"baton/internal/flush/row"
 )
 
-// ErrDecreased means that a total is below its mark and on_decrease is stop. The counter was not
-// flushed; an operator has to decide.
+// ErrDecreased means that a total is below its mark, and that on_decrease is "stop". The counter was not flushed, and an operator must
+// decide what to do.
 var ErrDecreased = errors.New("flush: a total has decreased")
 
-// OnDecrease is the meaning of a total below its mark.
+// OnDecrease decides what happens if a counter's total is below its mark, the total that was flushed last.
 type OnDecrease string
 
-// The choices of on_decrease. The zero value means DecreaseStop.
+// These are the choices of on_decrease. The zero value means DecreaseStop.
 const (
 	DecreaseStop     OnDecrease = "stop"     // skip the counter and fail the run
 	DecreaseSubtract OnDecrease = "subtract" // changes were undone: subtract the difference
-	DecreaseRestart  OnDecrease = "restart"  // the counter restarted at zero: add all of it
+	DecreaseRestart  OnDecrease = "restart"  // the counter restarted at zero: add the whole total
 )
 
 func (o OnDecrease) check() error {
@@ -33,32 +33,31 @@ func (o OnDecrease) check() error {
 	case "", DecreaseStop, DecreaseSubtract, DecreaseRestart:
 		return nil
 	}
-	return fmt.Errorf("on_decrease: %q is unknown: it is stop, subtract or restart", string(o))
+	return fmt.Errorf("on_decrease: %q is unknown: use stop, subtract or restart", string(o))
 }
 
-// MarkName is the shard under which the database keeps the mark of one counter of a
-// source. Different counters never share a name.
+// MarkName returns the name under which the database stores the mark of a source's counter. Different counters never share a name.
 func MarkName(source, key string) string {
-	// Only the part before the separator must not have one.
+	// Only the source needs escaping, because the name ends at the first separator.
 	return strings.NewReplacer("%", "%25", "#", "%23").Replace(source) + "#" + key
 }
 
 const (
 	defaultBatchRows = 5000
-	// totalsBytes ends a batch of long keys before it is full.
+	// totalsBytes limits the bytes of a batch, because long keys would make the batch too large before it has enough rows.
 	totalsBytes = 8 << 20
 )
 
-// totals wraps a source of totals (row.ByMark): it delivers the growth of every counter since its
-// mark in the database, and the new mark. Both are written in one transaction, so nothing is added
-// twice or lost: the next pass starts from the committed mark. Unchanged counters are skipped.
+// totals wraps a source of totals (row.ByMark). It delivers the new mark of each counter, and the counter's growth since its mark in the
+// database. Growth and mark are written in one transaction, and the next pass starts from the committed mark. So nothing is lost or added
+// twice. Unchanged counters are skipped.
 //
-// The reader is ahead of the writer, and a scan may return a counter again before its mark is in
-// the database. So marks under way are kept here until their page is done.
+// The reader is ahead of the writer, and a scan may return a counter again before the counter's mark is in the database. So totals
+// remembers each mark until the page with the mark is committed.
 type totals struct {
 	Source
 	run   *run
-	value int // which input is $value
+	value int // the index of the input $value
 
 	parts     int
 	filling   []*totalsPage // by lane
@@ -68,20 +67,20 @@ type totals struct {
 	underway map[string]underway // by the mark's name
 }
 
-// underway is a mark that may not be in the database yet.
+// underway is a counter's mark that may not be in the database yet.
 type underway struct {
 	value string
-	part  int // of the last page that sets it
+	part  int // the part of the last page that sets the mark
 }
 
-// totalsPage is a page that is being filled.
+// totalsPage is a page to which changed counters are still being added.
 type totalsPage struct {
 	page  Page
-	marks map[string]int // name: index in page.Marks
+	marks map[string]int // maps the name of a mark to its index in page.Marks
 	bytes int
 }
 
-// totals wraps a source of totals.
+// totals returns a source that wraps a source of totals.
 func (r *run) totals(source Source) Releaser {
 	return &totals{
 		Source: source, run: r, value: slices.Index(r.m.Inputs(), row.InputValue),
@@ -90,7 +89,7 @@ func (r *run) totals(source Source) Releaser {
 	}
 }
 
-// Read yields numbered pages of changed counters, so that the ledger recognises a repeated page.
+// Read yields numbered pages of changed counters, so that the ledger recognises a page that is written again.
 func (t *totals) Read(ctx context.Context, st Stage, yield func(Page) error) error {
 	err := t.Source.Read(ctx, st, func(p Page) error { return t.page(ctx, p, yield) })
 	if err != nil {
@@ -104,7 +103,8 @@ func (t *totals) Read(ctx context.Context, st Stage, yield func(Page) error) err
 	return t.decreases.err(t.Name())
 }
 
-// Done forgets the marks of a page: the database has them. The wrapped source knows no such page.
+// Done forgets the marks of a page, because the database contains them now. It does not call Done of the wrapped source, which has not made
+// these pages.
 func (t *totals) Done(_ context.Context, _ Stage, p Page) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,7 +116,7 @@ func (t *totals) Done(_ context.Context, _ Stage, p Page) error {
 	return nil
 }
 
-// page adds a page of totals.
+// page adds the changed counters of a page of the wrapped source to the pages that are being filled.
 func (t *totals) page(ctx context.Context, p Page, yield func(Page) error) error {
 	names, seen, err := t.seen(ctx, p.Records)
 	if err != nil {
@@ -138,8 +138,8 @@ func (t *totals) page(ctx context.Context, p Page, yield func(Page) error) error
 	return nil
 }
 
-// seen finds the marks of records. It must check the marks under way before it asks the database:
-// in the other order a mark that is committed meanwhile would be in neither.
+// seen returns the marks of records. It must look at the marks in t.underway before it asks the database. In the reverse order it could
+// find a mark in neither place, if the mark is committed in between.
 func (t *totals) seen(ctx context.Context, records []row.Record) (names []string, seen map[string]string, err error) {
 	names, seen = make([]string, len(records)), make(map[string]string, len(records))
 	ask := make([]string, 0, len(records))
@@ -172,8 +172,8 @@ func (t *totals) seen(ctx context.Context, records []row.Record) (names []string
 	return names, seen, nil
 }
 
-// add puts a difference into the page of its lane. A counter always has the same
-// lane: of two of its marks the later one must be written last.
+// add puts a difference into the page of its lane. The pages of one lane are written in order. All differences of a counter go to the same
+// lane, because the counter's last mark must be written last.
 func (t *totals) add(r row.Record, m Mark, yield func(Page) error) error {
 	lane := 0
 	if len(t.filling) > 1 {
@@ -203,11 +203,11 @@ func (t *totals) add(r row.Record, m Mark, yield func(Page) error) error {
 	return t.deliver(lane, yield)
 }
 
-// own copies a record, so that it does not keep the whole page in memory.
+// own copies a record, so that the record does not keep a whole page in memory.
 func (b *totalsPage) own(r row.Record) row.Record {
 	r.Key = strings.Clone(r.Key)
 	r.Inputs = slices.Clone(r.Inputs)
-	b.bytes += 2 * len(r.Key) // its mark's name has it too
+	b.bytes += 2 * len(r.Key) // the name of the mark also contains the key
 	for i := range r.Inputs {
 		r.Inputs[i].Text = strings.Clone(r.Inputs[i].Text)
 		b.bytes += len(r.Inputs[i].Text)
@@ -224,12 +224,12 @@ func (t *totals) deliver(lane int, yield func(Page) error) error {
 	return yield(b.page)
 }
 
-// settle replaces a record's total by the difference to its mark; changed is false without one.
-// If the record becomes a dead letter later, its mark still moves: the dead letter has the
-// difference, and its replay adds it once.
+// settle replaces a record's total with the difference between the total and the mark. The result changed is false if there is no
+// difference. If the record becomes a dead letter later, its mark still moves. The dead letter contains the difference, and the replay of
+// the dead letter adds it once.
 //
-// A value that is no number has no difference. It becomes a dead letter once: the mark stays and
-// records the refused value.
+// A value that is no number has no difference. It becomes a dead letter only once, because the mark then records the refused value and
+// keeps its total.
 func (t *totals) settle(r *row.Record, seen string) (next string, changed bool, err error) {
 	known, refused, err := parseMark(seen)
 	if err != nil {
@@ -244,9 +244,8 @@ func (t *totals) settle(r *row.Record, seen string) (next string, changed bool, 
 		if err == nil {
 			return t.grown(r, known, total)
 		}
-		r.Err = fmt.Errorf("%w, so it was not added; nothing will be lost by dropping this letter: once the counter is a number "+
-			"again, all "+
-			"beyond %s is added", err, cmp.Or(known, "0"))
+		r.Err = fmt.Errorf("%w, so it was not added; you can drop this letter without loss: once the counter is a number "+
+			"again, baton adds its growth beyond %s", err, cmp.Or(known, "0"))
 	}
 	sum := sha256.Sum256([]byte(raw.Text + "\x00" + r.Err.Error()))
 	if refusal := fmt.Sprintf("%x", sum[:8]); refusal != refused {
@@ -274,10 +273,10 @@ func (t *totals) grown(r *row.Record, known, total string) (next string, changed
 	return total, true, nil
 }
 
-// decreases are the counters that a pass has skipped.
+// decreases counts the counters that a pass has skipped because their totals decreased.
 type decreases struct {
 	count             int
-	key, total, known string // of the first
+	key, total, known string // the key, the total and the mark of the first of these counters
 }
 
 func (d *decreases) note(key, total, known string) {
@@ -295,9 +294,9 @@ func (d *decreases) err(source string) error {
 	if d.count > 1 {
 		more = fmt.Sprintf(" (and %d more)", d.count-1)
 	}
-	return fmt.Errorf("%w: counter %s%s of %s is %s, and the database has %s of it: was Redis restored from an earlier state, or was the "+
-		"counter reset? "+
-		"It was left alone and all others were flushed. Set `on_decrease: subtract` to subtract the difference, `on_decrease: "+
-		"restart` if counters begin again at zero, or put the counter right",
+	return fmt.Errorf("%w: counter %s%s of %s is %s, but baton has already added %s to the database: was Redis restored from an earlier "+
+		"state, or was the counter reset? "+
+		"This counter was skipped, and all others were flushed. Set `on_decrease: subtract` to subtract the difference, `on_decrease: "+
+		"restart` if counters begin again at zero, or correct the counter",
 		ErrDecreased, row.Quote(d.key), more, source, d.total, d.known)
 }

@@ -21,8 +21,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// fakeTotals reads memory.total as a scan does: what it has returned before may come
-// again, with what it is then.
+// fakeTotals reads memory.total as a scan does: it may return a counter again, with the total that it has then.
 type fakeTotals struct {
 	*memory
 	*faults
@@ -73,12 +72,12 @@ func (s *fakeTotals) Done(context.Context, flush.Stage, flush.Page) error {
 	return errors.New("the source is told of a page that it has not delivered")
 }
 
-// ledgerOfTotals is a job that reads just these pages of totals.
+// ledgerOfTotals is a job that reads exactly these pages of totals.
 type ledgerOfTotals struct {
 	t       rapid.TB
 	w       *world
 	source  *flushtest.Script
-	pages   [][]string // each of names and totals
+	pages   [][]string // each has names and totals
 	cfg     flush.Config
 	applied []flush.Batch
 }
@@ -90,12 +89,12 @@ func newLedgerOfTotals(t rapid.TB, kind row.Kind) *ledgerOfTotals {
 	}})
 	l := &ledgerOfTotals{t: t, w: w, source: flushtest.NewScript("totals"), cfg: w.config(nil)}
 	l.cfg.Sink = &watchedSink{fakeSink: fakeSink{base: w.db}, applied: &l.applied}
-	l.source.On = failing("done") // it has not delivered the pages that a flush writes
+	l.source.On = failing("done") // the source did not deliver the pages that a flush writes
 	l.cfg.NewSources = func(inputs []string) ([]flush.Source, error) { return []flush.Source{l.open(inputs)}, nil }
 	return l
 }
 
-// open gives the source its pages, as records of these inputs.
+// open makes the source deliver its pages, as records with these inputs.
 func (l *ledgerOfTotals) open(inputs []string) flush.Source {
 	var pages []flush.Page
 	for _, pairs := range l.pages {
@@ -137,7 +136,7 @@ func (l *ledgerOfTotals) run(pages ...[]string) error {
 	return err
 }
 
-// mustRun runs over pages and then compares the table, "name=n …".
+// mustRun runs over pages and then compares the table, as "name=n …".
 func (l *ledgerOfTotals) mustRun(want string, pages ...[]string) {
 	if t, ok := l.t.(*testing.T); ok {
 		t.Helper()
@@ -178,15 +177,14 @@ func TestTotalsAreFlushedByTheirDifference(t *testing.T) {
 	}
 }
 
-// The reader is ahead of the writer: what it has found once must not count again
-// because the database has not got the mark yet.
+// The reader is ahead of the writer. A counter that it returns twice must not be added twice because its mark is not in the database yet.
 func TestCounterThatComesAgainIsAddedOnce(t *testing.T) {
 	for _, rows := range []int{1, 2, 3, 100} {
 		for _, lanes := range []int{1, 3} {
 			l := newLedgerOfTotals(t, row.KindInteger)
 			l.cfg.BatchRows, l.cfg.Lanes = rows, lanes
 			l.mustRun("a=9 b=5 c=1 d=4",
-				[]string{"a", "5", "a", "5", "b", "2", "a", "6"}, // in a page, and in the next
+				[]string{"a", "5", "a", "5", "b", "2", "a", "6"}, // in the same page, and in the next one
 				[]string{"a", "6", "b", "2", "c", "1"},
 				[]string{"a", "9", "b", "5", "d", "4"},
 				[]string{"a", "9"})
@@ -195,7 +193,7 @@ func TestCounterThatComesAgainIsAddedOnce(t *testing.T) {
 	}
 }
 
-// Marks that are committed are forgotten: memory must not grow with the pass.
+// Committed marks must be forgotten, so that the memory does not grow during the pass.
 func TestMarksUnderWayAreForgottenOnceTheyAreWritten(t *testing.T) {
 	l := newLedgerOfTotals(t, row.KindInteger)
 	l.cfg.BatchRows = 10
@@ -235,7 +233,7 @@ func TestMarksUnderWayAreForgottenOnceTheyAreWritten(t *testing.T) {
 	}
 }
 
-// lateSink does something between reading marks and answering.
+// lateSink calls late after it has read marks and before it returns them.
 type lateSink struct {
 	fakeSink
 	late func()
@@ -247,8 +245,7 @@ func (s *lateSink) Marks(ctx context.Context, f flush.Fence, names []string) ([]
 	return found, err
 }
 
-// The page before may be committed, and its marks forgotten, while the database answers
-// with what was before that.
+// The previous page may be committed, and its marks forgotten, while the database returns the older marks.
 func TestMarkThatIsCommittedWhileMarksAreReadCounts(t *testing.T) {
 	l := newLedgerOfTotals(t, row.KindInteger)
 	l.cfg.BatchRows = 1
@@ -317,14 +314,14 @@ func TestTotalThatDecreasedStopsOrSubtractsOrRestarts(t *testing.T) {
 			t.Errorf("%q: %v", c.on, err)
 		}
 		if err != nil {
-			for _, says := range []string{`"a" (and 1 more) of totals is 7`, "has 10 of it", "on_decrease: subtract",
-				"on_decrease: restart"} {
+			for _, says := range []string{`"a" (and 1 more) of totals is 7`, "has already added 10 to the database",
+				"on_decrease: subtract", "on_decrease: restart"} {
 				if !strings.Contains(err.Error(), says) {
 					t.Errorf("%v does not say %q", err, says)
 				}
 			}
 		}
-		l.check(c.want) // the others are flushed in any case
+		l.check(c.want) // the other counters are flushed in any case
 	}
 	if _, err := flush.New(flush.Config{Policy: flush.Policy{OnDecrease: "shrug"}}); err == nil ||
 		!strings.Contains(err.Error(), "on_decrease") {
@@ -332,7 +329,7 @@ func TestTotalThatDecreasedStopsOrSubtractsOrRestarts(t *testing.T) {
 	}
 }
 
-// The letter has the difference and the mark goes on: replaying the letter adds it, once.
+// The dead letter has the difference, and the mark moves. So a replay of the letter adds the difference once.
 func TestDeadLetterOfATotalHasTheDifference(t *testing.T) {
 	l := newLedgerOfTotals(t, row.KindInteger)
 	long := strings.Repeat("n", 21) // longer than its column
@@ -342,7 +339,7 @@ func TestDeadLetterOfATotalHasTheDifference(t *testing.T) {
 	l.dead(`"$value":"5"`, `"$value":"7"`)
 }
 
-// dead compares the dead letters, which each contain one of the texts.
+// dead compares the dead letters: each must contain one of the texts.
 func (l *ledgerOfTotals) dead(want ...string) {
 	l.t.(*testing.T).Helper()
 	if len(l.w.db.Dead()) != len(want) {
@@ -359,7 +356,7 @@ func (l *ledgerOfTotals) dead(want ...string) {
 	}
 }
 
-// What is no number is told once, not at every pass, and loses nothing.
+// A value that is no number is reported once and not in each pass, and no growth is lost.
 func TestTotalThatIsNoNumberIsToldOnce(t *testing.T) {
 	l := newLedgerOfTotals(t, row.KindInteger)
 	l.mustRun("a=5", []string{"a", "5"})
@@ -399,7 +396,7 @@ func TestDecimalTotalsAreSubtractedExactly(t *testing.T) {
 	l.mustRun("a=12345678901234567890.5 b=9223372036854775808", []string{"a", "12345678901234567890.5", "b", "9223372036854775808"})
 }
 
-// A lost fence found by reading the marks is one lost: the next run claims it anew.
+// If reading the marks shows that the fence is lost, the next run takes the fence again.
 func TestFenceLostWhileMarksAreReadStopsTheRun(t *testing.T) {
 	l := newLedgerOfTotals(t, row.KindInteger)
 	p := mustNew(t, l.cfg)
@@ -452,7 +449,7 @@ func TestSubtractionIsExact(t *testing.T) {
 	})
 }
 
-// Random totals, pages, batches and lanes: the table is the totals of the last pass.
+// For random totals, pages, batches and lanes, the table has the totals of the last pass.
 func TestTotalsOfAnyPassesEndUpInTheTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := newLedgerOfTotals(t, row.KindInteger)

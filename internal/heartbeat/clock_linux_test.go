@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where a machine was never suspended, the clock that stands still meanwhile reads the same.
+// On a machine that was never suspended, a clock that stops during suspend shows the same time.
 func TestTheClockIsTheOneThatGoesOnInSuspend(t *testing.T) {
 	if clockBoottime != unix.CLOCK_BOOTTIME {
 		t.Errorf("clock %d is read, want CLOCK_BOOTTIME", clockBoottime)

@@ -4,8 +4,8 @@ package heartbeat
 
 import "time"
 
-// Boottime elsewhere follows Go's monotonic clock, which may stop in suspend.
-// baton is run on Linux; this lets its code be worked on anywhere.
+// Boottime on other systems reads Go's monotonic clock, which may stop during suspend. baton runs on Linux; this lets its code compile
+// on other systems.
 func Boottime() Instant { return Instant(time.Since(processStart)) }
 
 var processStart = time.Now()

@@ -17,14 +17,14 @@ var timing = heartbeat.Timing{
 	Margin: 350 * time.Millisecond, Drain: 2 * time.Second,
 }
 
-// Of the timing above, counted from the sending of the request.
+// These are the limits of the timing above, counted from the sending of the request.
 const (
 	softAfter = 7650 * time.Millisecond
 	hardAfter = 9650 * time.Millisecond
 )
 
-// bubbleClock follows the time of the synctest bubble; skew lets a test suspend
-// the machine: the boot clock goes on, timers do not.
+// bubbleClock follows the time of the synctest bubble; skew lets a test suspend the machine: the boot clock continues, but timers do
+// not.
 func bubbleClock() (clock heartbeat.Clock, skew *atomic.Int64) {
 	start := time.Now()
 	skew = new(atomic.Int64)
@@ -74,6 +74,38 @@ func TestALateReplyNeverShortensNorRevivesTheWindow(t *testing.T) {
 	})
 }
 
+// A run is refused at the soft stop. If a renewal that is answered then opened the window again, the run would wait for an end that does
+// not come.
+func TestASoftStopThatWasSeenIsFinal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock, _ := bubbleClock()
+		w := heartbeat.NewWindow(clock, timing, clock())
+		time.Sleep(2 * time.Second)
+		sent := clock()
+		time.Sleep(softAfter - 2*time.Second + 150*time.Millisecond)
+		if w.Trusted() {
+			t.Fatal("the window is open after the soft stop")
+		}
+		if !w.Extend(sent) {
+			t.Error("a renewal within the drain was refused")
+		}
+		if got, want := w.UntilHard(), hardAfter-clock().Sub(sent); got != want {
+			t.Errorf("the hard stop is in %v, want %v", got, want)
+		}
+		if w.Trusted() {
+			t.Error("a renewal opened the window again")
+		}
+		stopped := false
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go w.Guard(ctx, func() { stopped = true }, func() {})
+		synctest.Wait()
+		if !stopped {
+			t.Error("the guard did not stop the work, although a run was refused")
+		}
+	})
+}
+
 func TestGuardStopsOnTimeAlthoughRenewHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock, _ := bubbleClock()
@@ -97,7 +129,7 @@ func TestGuardNoticesALossAtOnceAndKeepsTheHardStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock, _ := bubbleClock()
 		w := heartbeat.NewWindow(clock, timing, clock())
-		const lostAfter = 3042 * time.Millisecond // when the guard does not look by itself
+		const lostAfter = 3042 * time.Millisecond // if the guard does not check by itself
 		time.AfterFunc(lostAfter, w.Lose)
 		start := time.Now()
 		var soft, hard time.Duration
@@ -115,7 +147,7 @@ func TestAStoppedProcessWakesToAClosedWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock, skew := bubbleClock()
 		w := heartbeat.NewWindow(clock, timing, clock())
-		// A suspend of an hour: no timer has moved, the boot clock has.
+		// The machine is suspended for an hour: no timer has moved, but the boot clock has.
 		time.AfterFunc(time.Second, func() { skew.Store(int64(time.Hour)) })
 		start := time.Now()
 		var soft, hard time.Duration
@@ -169,7 +201,7 @@ func TestAnUnansweredRenewalIsAskedAgainAtOnceAndMovesNothing(t *testing.T) {
 	})
 }
 
-// Where each answer takes longer than an attempt may, the next attempt waits for longer.
+// If each answer takes longer than an attempt may take, the next attempt waits longer.
 func TestASlowStoreDoesNotCostTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock, _ := bubbleClock()
@@ -282,7 +314,7 @@ func TestBoottimeGoesOn(t *testing.T) {
 	}
 }
 
-// Leases that share a beat are renewed at the same moments, whenever they began.
+// Leases that share a beat are renewed at the same moments, whenever the leases began.
 func TestLeasesWithOneBeatAreRenewedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock, _ := bubbleClock()
@@ -301,7 +333,7 @@ func TestLeasesWithOneBeatAreRenewedTogether(t *testing.T) {
 					mu.Lock()
 					moments[time.Since(start)]++
 					mu.Unlock()
-					time.Sleep(time.Duration(i) * time.Millisecond) // answers come apart
+					time.Sleep(time.Duration(i) * time.Millisecond) // the answers come at different times
 					return nil
 				}, heartbeat.Options{Beat: beat})
 			})
@@ -314,9 +346,33 @@ func TestLeasesWithOneBeatAreRenewedTogether(t *testing.T) {
 		for _, n := range moments {
 			renewals += n
 		}
-		// The first wait of each is its own if that is shorter than to the next moment.
+		// The first wait of each lease is its own interval if that is shorter than the time to the next common moment.
 		if most := intervals * 12 / 10; len(moments) > most || renewals < leases*(intervals-2) {
 			t.Errorf("%d renewals at %d moments; want all leases at the same, at most %d", renewals, len(moments), most)
+		}
+	})
+}
+
+// A lease that is no longer renewed is not overdue. Otherwise other work would wait for a renewal that does not come.
+func TestALeaseThatIsNotKeptAnyMoreIsNotOverdue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock, _ := bubbleClock()
+		ctx, cancel := context.WithCancel(t.Context())
+		beat, ended := &heartbeat.Beat{}, make(chan struct{})
+		w := heartbeat.NewWindow(clock, timing, clock())
+		go func() {
+			defer close(ended)
+			_ = heartbeat.Keep(ctx, w, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, heartbeat.Options{Beat: beat})
+		}()
+		for time.Sleep(timing.Interval); !beat.Overdue(clock); time.Sleep(timing.Interval / 10) {
+			if w.UntilHard() <= 0 {
+				t.Fatal("an unanswered renewal was not overdue before the hard stop")
+			}
+		}
+		cancel()
+		<-ended
+		if time.Sleep(timing.Interval); beat.Overdue(clock) || !w.Overdue() {
+			t.Error("the lease counts as overdue although it is not kept any more")
 		}
 	})
 }

@@ -6,47 +6,60 @@ import (
 	"time"
 )
 
-// Why a lease ended.
+// These errors say why a lease ended.
 var (
-	// ErrLost: the store says that the lease is not ours.
+	// ErrLost means that the lease belongs to another owner, or to none, according to the store.
 	ErrLost = errors.New("heartbeat: lease lost")
-	// ErrExpired: the hard stop passed without an answer.
+	// ErrExpired means that the hard stop passed without an answer.
 	ErrExpired = errors.New("heartbeat: lease expired unrenewed")
 )
 
-// Renew asks the store once to extend the lease. It answers nil (extended),
-// ErrLost (not ours), or another error: not known to be extended. It must return
-// when ctx ends.
+// Renew asks the store once to extend the lease. It returns nil if the lease was extended, and ErrLost if the lease is not ours. Any other
+// error means that the lease may not have been extended. Renew must return when ctx ends. If it needs a second request, it calls [Expired]
+// before that request.
 type Renew func(ctx context.Context) error
 
-// Attempt is one renewal, for an observer: how long it took, and how it ended.
+// windowKey is the key of the context value that contains the window of an attempt.
+type windowKey struct{}
+
+// Expired returns ErrExpired if ctx belongs to an attempt of [Keep] and the hard stop has passed. The deadline of ctx does not show this,
+// because Go's timers do not count the time in which the machine is suspended.
+func Expired(ctx context.Context) error {
+	if w, ok := ctx.Value(windowKey{}).(*Window); ok && w.UntilHard() <= 0 {
+		return ErrExpired
+	}
+	return nil
+}
+
+// Attempt describes one renewal to an observer: how long it took, and how it ended.
 type Attempt struct {
 	Took time.Duration
 	Err  error
 }
 
-// retries after an attempt without an answer: the first at once, then pausing,
-// so that a store that refuses connections is not flooded.
+// These constants limit the retries after an attempt without an answer. The first retry follows immediately and the next retries after a
+// pause, so that a store that refuses connections is not flooded.
 const (
 	firstRetryPause = 20 * time.Millisecond
 	retryPauseLimit = 500 * time.Millisecond
 )
 
-// Options are what Keep is given beyond its lease. All of them may be nil.
+// Options are further settings of Keep. Each of them may be nil.
 type Options struct {
 	Now     <-chan struct{} // a signal renews without waiting for the interval
 	Observe func(Attempt)
-	Beat    *Beat // when to renew; without one every lease has moments of its own
+	Beat    *Beat // when to renew; without a Beat every lease has moments of its own
 }
 
-// Keep renews the lease behind w until ctx ends, and returns nil then. It returns
-// ErrLost or ErrExpired when the lease is gone.
+// Keep renews the lease of w until ctx ends, and then returns nil. It returns ErrLost or ErrExpired when the lease is gone.
 //
-// An attempt that gets no answer in time is followed by one that has twice as long, but
-// leaves time for another: where the host or the store is slow, many short ones get none.
+// If an attempt gets no answer in time, the next attempt gets twice the time, but leaves time for one more attempt. On a slow host, or with
+// a slow store, many short attempts would get no answer.
 //
-// Keep does not enforce the window; [Window.Guard] does, beside it.
+// Keep does not enforce the window; [Window.Guard] does, in another goroutine.
 func Keep(ctx context.Context, w *Window, renew Renew, o Options) error {
+	forget := o.Beat.keeps(w)
+	defer forget()
 	wait, pause, patience := o.Beat.wait(w), time.Duration(0), w.timing.Timeout
 	for sleep(ctx, min(wait, max(w.UntilHard(), 0)), o.Now) {
 		left := w.UntilHard()
@@ -55,14 +68,14 @@ func Keep(ctx context.Context, w *Window, renew Renew, o Options) error {
 		}
 		sent := w.clock()
 		within := min(max(min(patience, left/2), w.timing.Timeout), left)
-		attempt, cancel := context.WithTimeout(ctx, within)
+		attempt, cancel := context.WithTimeout(context.WithValue(ctx, windowKey{}, w), within)
 		err := renew(attempt)
 		if attempt.Err() != nil {
 			patience = 2 * within
 		}
 		cancel()
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // an attempt that ctx cut short says nothing of the lease
+			return nil // an attempt that the end of ctx cut short says nothing about the lease
 		}
 		if o.Observe != nil {
 			o.Observe(Attempt{Took: w.clock().Sub(sent), Err: err})

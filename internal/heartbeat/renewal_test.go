@@ -11,8 +11,7 @@ import (
 	"baton/internal/heartbeat"
 )
 
-// The store counts from when it heard of a renewal, and its holder knows only that this was
-// not before it asked.
+// The store counts from the moment when it handled a renewal. The holder knows only that this moment was not before its request.
 func TestARenewalExtendsTrustFromItsSending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock, _ := bubbleClock()

@@ -5,24 +5,22 @@ import (
 	"time"
 )
 
-// Timing is the arithmetic of a lease.
+// Timing contains the durations of a lease. Its methods compute the limits of the lease.
 type Timing struct {
 	TTL      time.Duration // how long the store keeps the lease without a renewal
 	Interval time.Duration // between renewals, ±10 %
-	Timeout  time.Duration // of one attempt, dialling included
+	Timeout  time.Duration // of one attempt, including dialling
 	Margin   time.Duration // between the hard stop and the end of the lease
 	Drain    time.Duration // between the soft stop and the hard stop
 }
 
-// DefaultMargin is 250 ms, for a late scheduler, and 1 % of the TTL, for clocks
-// that run at different speeds.
+// DefaultMargin returns 250 ms, for a late scheduler, plus 1 % of the TTL, for clocks that run at different speeds.
 func DefaultMargin(ttl time.Duration) time.Duration {
 	return 250*time.Millisecond + ttl/100
 }
 
-// Validate refuses a timing in which one missed renewal would already end the
-// term: two intervals, an attempt that times out, drain and margin must fit into
-// the TTL.
+// Validate refuses a timing that would end the term after one missed renewal: two intervals, an attempt that times out, Drain and
+// Margin must fit into the TTL.
 func (t Timing) Validate() error {
 	for _, f := range []struct {
 		name  string

@@ -1,4 +1,4 @@
-// Package id makes identities that are never given twice.
+// Package id makes unique ids.
 package id
 
 import (
@@ -7,8 +7,8 @@ import (
 	uuid "github.com/satori/go.uuid"
 )
 
-// New makes a UUID v4: for terms, runs and batches. It is the only caller of that library. The
-// error is the random source's.
+// New returns a UUID v4 for a term, a run or a batch. It returns an error if the source of random numbers fails. Only this function calls
+// the library for UUIDs.
 func New() (string, error) {
 	id, err := uuid.NewV4()
 	if err != nil {

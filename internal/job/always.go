@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// The delays before an "@always" job is restarted after a failure. A flush is tried again within seconds after its cause has healed: its
-// source may pause for as long.
+// These constants limit the delay before an "@always" job is restarted after a failure. A flush has a shorter maximum: it must be retried
+// within seconds after the cause of the failure is gone, because its source may pause until the flush succeeds.
 const (
 	againMin      = time.Second
 	againMax      = 30 * time.Second
 	againMaxFlush = 5 * time.Second
 )
 
-// always is the timing of an "@always" job: it starts when the term begins and restarts when its
-// run has ended. It has one run at a time, and no slot that could be missed.
+// always is the timing of an "@always" job. Such a job starts when the term begins, and restarts whenever its run has ended. It has one run
+// at a time, and no slots that could be missed.
 type always struct {
 	wait    time.Duration // delay before the next start
 	restart bool          // start at once when the run has ended
@@ -24,24 +24,24 @@ type always struct {
 func (a *always) from(m *machine, at time.Time) { m.next = at }
 
 func (a *always) due(m *machine) {
-	m.next = time.Time{} // its end restarts it
+	m.next = time.Time{} // the end of the run restarts the job
 	if !m.busy() {
-		m.begin(&item{run: Run{Slot: a.slot(m), Trigger: TriggerSchedule, Attempt: 1}})
+		m.begin(&dueRun{run: Run{Slot: a.slot(m), Trigger: TriggerSchedule, Attempt: 1}})
 	}
 }
 
-// slot is the slot of a start: now, but after every claimed slot even if the clock was set
-// back.
+// slot returns the slot under which a start is claimed. It is the present time. If the clock was set back, it is a later time, because it
+// must be after every claimed slot.
 func (a *always) slot(m *machine) time.Time {
 	return latest(m.now, m.claimed.Add(time.Millisecond)).Truncate(time.Millisecond)
 }
 
 func (a *always) endless() bool { return true }
 
-func (a *always) overlap(*machine, *item) (Reason, verdict) { return ReasonOverlap, refused }
+func (a *always) overlap(*machine, *dueRun) (Reason, admission) { return ReasonOverlap, rejected }
 
-// ended schedules the restart: the delay grows with quick failures, and starts over after a
-// long run.
+// ended schedules the restart of the job. The delay doubles with each short run, and is short again after a run that took longer than
+// againMax.
 func (a *always) ended(m *machine, lasted time.Duration) {
 	switch {
 	case m.removed || m.closing || m.busy():
@@ -60,12 +60,12 @@ func (a *always) ended(m *machine, lasted time.Duration) {
 	m.next = m.now.Add(a.wait + rand.N(a.wait/5))
 }
 
-// atOnce starts the job now.
+// atOnce makes the job due now.
 func (a *always) atOnce(m *machine) { a.restart, a.wait, m.next = false, 0, m.now }
 
-func (a *always) unnamed(m *machine, _ *flight, _ error) { a.ended(m, 0) }
+func (a *always) unnamed(m *machine, _ *activeRun, _ error) { a.ended(m, 0) }
 
-func (a *always) refused(m *machine, f *flight, err error) {
+func (a *always) refused(m *machine, f *activeRun, err error) {
 	m.refused = err
 	if outcomeUnknown(err) {
 		m.disown(f, err)
@@ -75,8 +75,9 @@ func (a *always) refused(m *machine, f *flight, err error) {
 	}
 }
 
-// learn takes the last start from the standing; there are no missed slots.
-func (a *always) learn(m *machine, st Standing, known, _ bool) {
+// learn reads the last claimed slot from the job's state in the ledger, and records open runs of earlier terms as lost. An "@always" job
+// has no missed slots.
+func (a *always) learn(m *machine, st ResumeState, known, _ bool) {
 	if known {
 		m.claimed = latest(m.claimed, st.Last)
 		m.closeOrphans(st.Open, true)
@@ -93,7 +94,7 @@ func (a *always) entered(m *machine) {
 	}
 }
 
-// changed ends the run and starts another if the work has changed.
+// changed restarts the job if an update has changed the job's work: it ends the present run, and a new run begins.
 func (a *always) changed(m *machine, old Job) {
 	switch {
 	case m.job.Version == old.Version:
@@ -103,7 +104,7 @@ func (a *always) changed(m *machine, old Job) {
 		return
 	}
 	a.restart = true
-	for _, f := range m.flights {
+	for _, f := range m.active {
 		if f.answered { // an unanswered claim starts with the new work anyway
 			m.cancelRun(f, errReloaded)
 		}

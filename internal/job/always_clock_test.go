@@ -11,8 +11,8 @@ import (
 	"baton/internal/job/jobtest"
 )
 
-// Every start of a job that runs all the time has a slot of its own, and the ledger takes
-// none before one that it has: also where the clock says that it was later before.
+// Every start of a job that runs all the time has its own slot, and the ledger accepts only a slot after its last slot. This also holds
+// if the clock was set back.
 func TestAlwaysIsStartedAgainThoughTheClockIsSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger, clock := jobtest.NewLedger("me"), &wall{}

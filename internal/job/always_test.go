@@ -13,7 +13,7 @@ import (
 	"baton/internal/job/schedule"
 )
 
-// always is a job that runs all the time.
+// always returns a job that runs all the time.
 func always(t testing.TB, name string, work job.Func) job.Job {
 	t.Helper()
 	s, err := schedule.Parse("@always", nil)
@@ -23,7 +23,7 @@ func always(t testing.TB, name string, work job.Func) job.Job {
 	return job.Job{Name: name, Schedule: s, Run: work, Timeout: time.Minute}
 }
 
-// lasting is work that goes on until it is told to stop.
+// lasting is work that goes on until its context ends.
 func lasting(ctx context.Context, _ job.Run) (job.Result, error) {
 	<-ctx.Done()
 	return job.Result{Rows: 7}, ctx.Err()
@@ -33,7 +33,7 @@ func TestAlwaysIsOneRunForTheWholeTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
 		n := lead(t, ledger, always(t, "flush", lasting))
-		after(26 * time.Hour) // its timeout, of a minute, does not count
+		after(26 * time.Hour) // the job's timeout of a minute does not apply
 		want(t, "starts", n.starts("flush"), []float64{0})
 		want(t, "time to step down", n.end(), 0)
 		rec := ledger.Records()
@@ -180,7 +180,7 @@ func TestManualRunIsNoSlotSoThatTheTermStillCatchesUp(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		ledger := jobtest.NewLedger("me")
 		ledger.SetLast("report", time.Now().Add(-2*time.Hour))
-		ledger.Disturb = during(jobtest.OpStandings, 0, 10*time.Second, jobtest.Fault{Lost: true})
+		ledger.Disturb = during(jobtest.OpResumeStates, 0, 10*time.Second, jobtest.Fault{Lost: true})
 		j := every(t, "report", "1h", nothing)
 		j.CatchUp = plan.CatchUpLatest
 		n := lead(t, ledger, j)

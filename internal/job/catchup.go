@@ -12,16 +12,14 @@ import (
 const (
 	retryMin = 100 * time.Millisecond
 	retryMax = 2 * time.Second
-	// patience is how long a slot waits until earlier slots are recorded, as missed or as a
-	// lost run that is to be rerun. It outlasts outages, but a permanent refusal of the
-	// ledger must not stop the job for long.
+	// patience limits how long a slot waits for the records of earlier slots: missed slots, and lost runs that are to be rerun. This time
+	// is longer than most outages, but a ledger that always refuses such a record must not stop the job for long.
 	patience = 5 * time.Minute
-	// askAtOnce is the number of jobs per request: a slow ledger would never answer a
-	// request for thousands in time.
+	// askAtOnce is the number of jobs per request, because a slow ledger would never answer a request for thousands of jobs in time.
 	askAtOnce = 250
 )
 
-func (m *machine) learn(st Standing, known, fresh bool) {
+func (m *machine) learn(st ResumeState, known, fresh bool) {
 	m.known = true
 	m.holding++
 	m.timing.learn(m, st, known, fresh)
@@ -35,10 +33,9 @@ func (m *machine) missUnknown() {
 	m.miss(Missed{Job: m.job.Name, Reason: ReasonUnknown, First: from, Slot: from})
 }
 
-// resume continues where the last term ended: lost runs, slots that passed since, the
-// pending retrial.
-func (m *machine) resume(st Standing, fresh bool) {
-	if st.Last.IsZero() { // it was run manually only, for example
+// resume continues where the last term ended. It handles lost runs, the slots that have passed since then, and the pending retrial.
+func (m *machine) resume(st ResumeState, fresh bool) {
+	if st.Last.IsZero() { // the job was only run manually, for example
 		m.closeOrphans(st.Open, false)
 		m.missUnknown()
 		return
@@ -56,8 +53,8 @@ func (m *machine) resume(st Standing, fresh bool) {
 	}
 	p := plan.AtStart(wanted, st.Last, m.slots.base, m.nominal(now))
 	if m.slots.begunThisTerm && !p.Last.IsZero() {
-		// A slot of this term went first, and the ledger takes only later ones.
-		p.Slot, p.Backlog = time.Time{}, plan.Stretch{}
+		// A slot of this term was begun first, and the ledger accepts only later slots.
+		p.Slot, p.Backlog = time.Time{}, plan.SlotRange{}
 		p.Missed = plan.PassedOver(m.job.Schedule, st.Last, p.Last, time.Time{})
 	}
 	m.slots.base, m.slots.settledThrough = earliest(m.slots.base, st.Last), latest(m.slots.settledThrough, st.Last)
@@ -66,8 +63,8 @@ func (m *machine) resume(st Standing, fresh bool) {
 	m.catchUp(p)
 }
 
-// skip drops slots that an earlier term has settled. Slots of this term can be among them if
-// a clock was behind.
+// skip drops the slots up to the time in the argument last, because an earlier term has settled them. Slots of this term can be among them
+// if the clock of this node or of an earlier leader was wrong.
 func (m *machine) skip(last time.Time) {
 	if !m.next.IsZero() && !m.next.After(last) {
 		m.slots.prev, m.next = last, m.job.Schedule.Next(last)
@@ -93,14 +90,14 @@ func (m *machine) skip(last time.Time) {
 	m.slots.begunThisTerm = m.slotWaits() || len(m.held) > 0
 }
 
-// catchUp carries out the plan for the slots that passed before this term.
+// catchUp executes the plan for the slots that passed before this term.
 func (m *machine) catchUp(p plan.Decision) {
 	m.holding++
 	m.miss(m.passed(ReasonNoLeader, p.Missed))
 	switch {
 	case !p.Backlog.Empty():
 		waiting := backlog{p.Backlog, ReasonNoLeader}
-		if !m.slots.backlog.Empty() { // slots of this term wait for those before them
+		if !m.slots.backlog.Empty() { // slots of this term wait for the slots before them
 			waiting.Until, waiting.reason = m.slots.backlog.Until, m.slots.backlog.reason
 		}
 		m.slots.backlog = waiting
@@ -121,20 +118,20 @@ func (m *machine) resumeRetry(r *Retrial, p plan.Decision) {
 	if r == nil || m.over {
 		return
 	}
-	fate := m.job.again().Inherited(plan.Repeat{
-		Cancelled: m.cancels > 0, // before it was known
+	fate := m.job.rerunPolicy().Inherited(plan.RerunState{
+		Cancelled: m.cancels > 0, // before the retrial was known
 		Later:     m.slots.begunThisTerm || !p.Slot.IsZero(), Passed: !p.Last.IsZero(), Backlog: !p.Backlog.Empty(),
 	})
 	again := &retrial{Retrial: *r, rerun: m.job.OnLost == plan.OnLostRerun}
-	if fate == plan.First { // before the backlog, but behind an order that waits already
+	if fate == plan.First { // before the backlog, but after an order that already waits
 		m.queued = append(m.queued, again.item(m))
 		return
 	}
 	m.repeat(again, fate)
 }
 
-// repeat carries out a plan's decision about a slot that is to be run again.
-func (m *machine) repeat(r *retrial, fate plan.Fate) {
+// repeat executes a plan's decision about a slot that is to be run again.
+func (m *machine) repeat(r *retrial, fate plan.RerunDecision) {
 	switch fate {
 	case plan.Dropped:
 	case plan.Withdrawn:
@@ -142,6 +139,6 @@ func (m *machine) repeat(r *retrial, fate plan.Fate) {
 	case plan.Pending:
 		m.retry = r
 	case plan.First:
-		m.queued = append([]*item{r.item(m)}, m.queued...)
+		m.queued = append([]*dueRun{r.item(m)}, m.queued...)
 	}
 }

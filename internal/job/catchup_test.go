@@ -34,11 +34,11 @@ func TestEverySlotThatPassedIsRunInTurn(t *testing.T) {
 					return takes(7*time.Second)(ctx, r)
 				})
 				j.Overlap = how
-				ledger.Disturb = during(jobtest.OpStandings, 0, time.Second, jobtest.Fault{Lost: true})
+				ledger.Disturb = during(jobtest.OpResumeStates, 0, time.Second, jobtest.Fault{Lost: true})
 				n := lead(t, ledger, j)
 				after(65 * time.Second)
 				n.end()
-				// Each takes 7 s, and begins when the one before has ended, until they are at their time again.
+				// Each run takes 7 s, and begins when the previous run has ended, until the runs are on time again.
 				want(t, "starts", n.starts("flush"), []float64{-35, -25, -15, -5, 5, 15, 25, 35, 45, 55})
 				want(t, "missed", n.misses(), map[job.Reason]int{})
 				want(t, "runs at a time", overlaps.Load(), 0)
@@ -58,7 +58,7 @@ func TestOnlySlotsWithinTheirDeadlineAreCaughtUp(t *testing.T) {
 		j.StartingDeadline = 26 * time.Second
 		n := lead(t, ledger, j)
 		after(9 * time.Second)
-		// -25 until 3... then -15 would begin at 8, 23 s late: in time.
+		// The run of -25 lasts until 3 and so on. Then the run of -15 would begin at 8, 23 s late, which is in time.
 		want(t, "starts", n.starts("flush"), []float64{-25, -15})
 		want(t, "missed", n.misses(), map[job.Reason]int{job.ReasonNoLeader: 7})
 		first := ledger.Missed()[0]
@@ -120,7 +120,7 @@ func TestJobThatNothingIsKnownOfIsPutOnRecord(t *testing.T) {
 	})
 }
 
-// lost is a run that a leader has left behind.
+// lost returns a run that a leader has left behind.
 func lost(slot time.Time, trigger job.Trigger) job.Record {
 	return job.Record{State: job.StateRunning, Started: slot, Run: job.Run{
 		ID: "gone-1", Job: "flush", Slot: slot, Trigger: trigger, Attempt: 1,
@@ -134,7 +134,7 @@ func TestRunThatWasLostWithItsLeader(t *testing.T) {
 		onLost  plan.OnLost
 		trigger job.Trigger
 		catchUp plan.CatchUp
-		slot    time.Duration // from the start of the term; slots are every 10 s
+		slot    time.Duration // from the start of the term; slots come every 10 s
 		starts  []float64
 		tries   []int
 	}{
@@ -213,7 +213,7 @@ func TestRunOfAlwaysThatWasLostIsRecordedOnly(t *testing.T) {
 }
 
 func TestCancelTakesARerunAwayBeforeItsLossIsOnRecord(t *testing.T) {
-	for _, op := range []jobtest.Op{jobtest.OpFinish, jobtest.OpStandings} {
+	for _, op := range []jobtest.Op{jobtest.OpFinish, jobtest.OpResumeStates} {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			ledger := jobtest.NewLedger("me")
@@ -237,7 +237,7 @@ func TestCancelTakesARetrialOfAnEarlierTermAwayThatIsNotKnownYet(t *testing.T) {
 		n := lead(t, ledger, retried(t, "1h", plan.Retry{Limit: 1, Delay: 10 * time.Minute}, failing))
 		after(time.Hour + time.Minute)
 		n.end()
-		ledger.Disturb = during(jobtest.OpStandings, 0, 2*time.Second, jobtest.Fault{Lost: true})
+		ledger.Disturb = during(jobtest.OpResumeStates, 0, 2*time.Second, jobtest.Fault{Lost: true})
 		n = lead(t, ledger, retried(t, "1h", plan.Retry{Limit: 1, Delay: 10 * time.Minute}, nothing))
 		after(time.Second)
 		_, err := n.Cancel(t.Context(), "flush", "", "by alice: no use")

@@ -17,8 +17,8 @@ import (
 	"baton/internal/job/plan"
 )
 
-// chaos is a few nodes that share a ledger, and all that befalls them. Set
-// BATON_JOB_CHAOS to how many worlds to try, or to "seed=N" for one of them again.
+// chaos holds a few nodes that share a ledger, and the faults of these nodes. Set BATON_JOB_CHAOS to the number of worlds to try, or to
+// "seed=N" to repeat one world.
 type chaos struct {
 	t      *testing.T
 	dice   *rand.Rand
@@ -36,8 +36,8 @@ type chaos struct {
 	starts  map[string]int    // by job, slot and attempt
 	slots   map[string]bool   // by job and slot
 	running map[string]int    // by job and term
-	overlap map[string]string // what went wrong
-	given   map[string]bool   // jobs of which an operator has cancelled what waits
+	overlap map[string]string // the overlaps that were found
+	given   map[string]bool   // jobs whose waiting runs an operator has cancelled
 }
 
 func TestEverySlotIsAccountedForWhateverHappens(t *testing.T) {
@@ -88,7 +88,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	return c
 }
 
-// roll draws a number below n; several goroutines do.
+// roll returns a random number below n. Several goroutines call it.
 func (c *chaos) roll(n int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,7 +117,7 @@ func (c *chaos) disturb(jobtest.Op, job.Run) jobtest.Fault {
 	}
 }
 
-// idle has some jobs have nothing to do, and takes its time to say so.
+// idle reports that some jobs have nothing to do, after a random time.
 func (c *chaos) idle(ctx context.Context, jobs []string) []bool {
 	select {
 	case <-time.After(time.Duration(c.roll(400)) * time.Millisecond):
@@ -130,17 +130,17 @@ func (c *chaos) idle(ctx context.Context, jobs []string) []bool {
 	return idle
 }
 
-// startKey is one attempt that is to start once at most.
+// startKey identifies an attempt that may start at most once.
 func (c *chaos) startKey(r job.Run) string {
 	return fmt.Sprint(r.Job, " ", r.Slot.Sub(c.begin), " attempt ", r.Attempt, " ", r.Trigger == job.TriggerManual, r.ID[:1] == "m")
 }
 
-// work writes down that it starts, and does what chance has it do.
+// work records its start, and then behaves at random.
 func (c *chaos) work(ctx context.Context, r job.Run) (job.Result, error) {
 	here := r.Job + " in " + r.Term.Owner
 	c.mu.Lock()
 	c.starts[c.startKey(r)]++
-	if r.Attempt == 1 { // what is tried again was lost, and may be told as missed: it was not known
+	if r.Attempt == 1 { // a retry was lost, and may be reported as missed because it was not known
 		c.slots[slotKey(r.Job, r.Slot, c.begin)] = true
 	}
 	c.running[here]++
@@ -169,7 +169,7 @@ func slotKey(name string, slot, begin time.Time) string {
 	return fmt.Sprint(name, " ", slot.Sub(begin))
 }
 
-// play lets an hour or two pass.
+// play simulates an hour or two.
 func (c *chaos) play() {
 	var all sync.WaitGroup
 	for range 25 {
@@ -181,7 +181,7 @@ func (c *chaos) play() {
 	c.judge()
 }
 
-// term lets a node lead for a while, and for a while longer believe that it does.
+// term makes a node lead for a while. The node believes a little longer that it leads.
 func (c *chaos) term(all *sync.WaitGroup) {
 	i := c.roll(len(c.nodes))
 	c.terms++
@@ -202,7 +202,7 @@ func (c *chaos) term(all *sync.WaitGroup) {
 	c.faulty = c.dice.IntN(4) == 0
 	c.mu.Unlock()
 	if c.roll(2) == 0 {
-		c.ledger.SetOwner("") // its lease has run out
+		c.ledger.SetOwner("") // the lease of the node has run out
 		time.Sleep(time.Duration(c.roll(5000)) * time.Millisecond)
 	}
 	stop(errSteppedDown)
@@ -210,7 +210,7 @@ func (c *chaos) term(all *sync.WaitGroup) {
 	c.ledger.SetOwner("")
 }
 
-// befall has something happen to the node that leads.
+// befall makes something happen to the leader.
 func (c *chaos) befall(i int, w job.Workload) {
 	j := c.jobs[c.roll(len(c.jobs))]
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -237,7 +237,7 @@ func (c *chaos) befall(i int, w job.Workload) {
 	}
 }
 
-// settleDown has nobody lead for a while, and then a sound node for a moment.
+// settleDown leaves the lock free for a while, and then lets a healthy node lead for a moment.
 func (c *chaos) settleDown() {
 	c.mu.Lock()
 	c.calm = true
@@ -279,7 +279,7 @@ func (c *chaos) judge() {
 	}
 	started := 0
 	for _, j := range c.jobs {
-		standings, err := c.ledger.Standings(context.Background(), []string{j.Name})
+		standings, err := c.ledger.ResumeStates(context.Background(), []string{j.Name})
 		if err != nil {
 			c.t.Fatal(err)
 		}

@@ -31,12 +31,12 @@ func (w *wall) set(by time.Duration) {
 	w.by = by
 }
 
-// A host's clock is 2 h wrong for a while, either way. The ledger's is right. Slots of
-// the time in which it was right again within their deadline are run, each once.
+// A host's clock is 2 h wrong for a while, in either direction. The ledger's clock is right. A slot is run exactly once if the host's
+// clock is right again within the deadline of the slot.
 func TestClockThatIsWrongForAWhileLosesNoSlot(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		steps []time.Duration // of 10 minutes each
+		steps []time.Duration // the steps last 10 minutes each
 	}{
 		{"Forward", []time.Duration{2 * time.Hour, 0}},
 		{"Back", []time.Duration{-2 * time.Hour, 0}},
@@ -112,8 +112,8 @@ func TestClockThatIsSetBackDoesNotAskForClaimedSlotsAgain(t *testing.T) {
 	})
 }
 
-// Suspended, a machine's monotonic clock stands still: the wall clock alone goes on. The
-// trust window has closed meanwhile.
+// While a machine is suspended, its monotonic clock stops, and only the wall clock continues. The trust window has closed by the end of
+// the suspend.
 func TestTermThatEndsInASuspendStartsNothingAfterIt(t *testing.T) {
 	for _, late := range []time.Duration{0, 15 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestTermThatEndsInASuspendStartsNothingAfterIt(t *testing.T) {
 			after(late)
 			n.end()
 			starts, missed := []float64{60}, 0
-			if late > 0 { // it is the latest slot that is run, as far as this node knew
+			if late > 0 { // the latest slot is run, as far as this node knew
 				starts, missed = append(starts, 7260), 119
 			}
 			want(t, "starts", n.starts("flush"), starts)
@@ -173,8 +173,8 @@ func TestSlotAheadOfTheLedgersClockIsToldOnceAMinute(t *testing.T) {
 	})
 }
 
-// The clock of the host is put an hour forward. Its slots are in the future by the ledger's clock. They go on as soon as the clocks
-// are compared, and not when the ledger would be asked again.
+// The clock of the host is put an hour forward, so that its slots are in the future by the ledger's clock. The slots continue as soon
+// as the clocks are compared, and not only when the ledger would be asked again.
 func TestSlotsGoOnOnceTheClocksAreCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(5 * time.Minute)
@@ -191,7 +191,7 @@ func TestSlotsGoOnOnceTheClocksAreCompared(t *testing.T) {
 	})
 }
 
-// The clock of slots is set forward while the loop sleeps. It looks at the clock at once.
+// The clock of slots is set forward while the loop sleeps. The loop reads the clock at once.
 func TestTheLoopLooksAtAClockThatWasSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(5 * time.Minute)

@@ -8,9 +8,9 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// EndFirst ends the runs of all jobs with EndsFirst, before the term ends, and returns when
-// they have ended. The other jobs go on meanwhile. The ended jobs start nothing more and take no
-// orders: their slots are the next leader's. It returns earlier if ctx ends, or without a term.
+// EndFirst ends the runs of all jobs with EndsFirst before the term ends, and returns when these runs have ended. The other jobs continue.
+// The jobs with EndsFirst start nothing more and accept no orders of operators, because their next slots belong to the next leader.
+// EndFirst returns earlier if ctx ends, or if there is no term.
 func (r *Runner) EndFirst(ctx context.Context, why error) error {
 	return r.order(ctx, func(s *session, reply chan<- error) { s.endFirst(why, reply) })
 }
@@ -30,9 +30,9 @@ func (m *machine) endFirst(why error) {
 	for _, it := range m.queued {
 		m.answer(it.reply, ErrNotLeader)
 	}
-	for _, f := range m.flights {
+	for _, f := range m.active {
 		if !f.answered {
-			m.do(withdrawClaim{f}) // an ungranted slot is the next leader's
+			m.do(withdrawClaim{f}) // an ungranted slot belongs to the next leader
 			continue
 		}
 		m.cancelRun(f, why)
@@ -41,13 +41,13 @@ func (m *machine) endFirst(why error) {
 	}
 }
 
-// answerClosing answers EndFirst once no run of its jobs is left.
+// answerClosing lets EndFirst return when no run of the jobs with EndsFirst is left.
 func (s *session) answerClosing() {
 	if s.closing == nil {
 		return
 	}
 	for _, p := range s.jobs {
-		for _, f := range p.flights {
+		for _, f := range p.active {
 			if x := f.execution; p.closing && x != nil && x.acting {
 				return
 			}

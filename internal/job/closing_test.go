@@ -12,7 +12,7 @@ import (
 	"baton/internal/job/plan"
 )
 
-// A command that takes its time to end holds up no flush.
+// A command that takes long to end delays no flush.
 func TestOtherJobsGoOnUntilThoseThatEndFirstHaveEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
@@ -27,7 +27,7 @@ func TestOtherJobsGoOnUntilThoseThatEndFirstHaveEnded(t *testing.T) {
 		n := lead(t, ledger, command, idle, every(t, "flush", "1s", nothing))
 		after(10500 * time.Millisecond) // the next run of the command waits
 		began := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // of the bubble: its jobs go on for ever
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // time of the bubble, because the jobs never end
 		defer cancel()
 		if err := n.EndFirst(ctx, errSteppedDown); err != nil || time.Since(began) != 10*time.Second {
 			t.Errorf("the commands have ended after %v, %v", time.Since(began), err)
@@ -35,7 +35,7 @@ func TestOtherJobsGoOnUntilThoseThatEndFirstHaveEnded(t *testing.T) {
 		if err := n.RunNow(ctx, job.Manual{Job: "flush", ID: "by-hand"}); err == nil {
 			t.Error("an order was taken by a term that is about to end")
 		}
-		after(100 * time.Millisecond) // what begins now, though it must not, is seen below
+		after(100 * time.Millisecond) // a run that wrongly begins now is found below
 		n.end()
 		want(t, "it was told to end by the order", errors.Is(cause, errSteppedDown), true)
 		want(t, "flushes", len(n.starts("flush")), 20)
@@ -53,7 +53,7 @@ func TestOtherJobsGoOnUntilThoseThatEndFirstHaveEnded(t *testing.T) {
 	})
 }
 
-// A term that is over waits for nothing.
+// A term that is over does not wait.
 func TestEndingFirstIsGivenUpWithTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		command := with(every(t, "command", "5s", takes(time.Hour)), func(j *job.Job) { j.EndsFirst = true })

@@ -6,7 +6,7 @@ import (
 	"baton/internal/job/schedule"
 )
 
-// handleDue handles everything of one job that is due.
+// handleDue handles everything that is due for one job.
 func (m *machine) handleDue() {
 	now := m.now
 	if m.closing {
@@ -22,8 +22,8 @@ func (m *machine) handleDue() {
 	m.advance()
 }
 
-// dropRetry gives up the retrial of an earlier slot when a later slot is due. The ledger does
-// the same at the claim.
+// dropRetry gives up the retrial of an earlier slot when a later slot is due. The ledger also drops the retrial when the later slot is
+// claimed.
 func (m *machine) dropRetry() {
 	if m.retry != nil && !m.retry.rerun {
 		m.retry = nil
@@ -38,7 +38,7 @@ func (m *machine) dropRetry() {
 	m.queued = kept
 }
 
-// giveUpSlots reports every waiting slot as missed, with the reason for which it waited.
+// giveUpSlots reports every waiting slot as missed. The reason of the miss is the reason why the slot waited.
 func (m *machine) giveUpSlots() {
 	kept := m.queued[:0:0]
 	for _, it := range m.queued {
@@ -55,7 +55,7 @@ func (m *machine) giveUpSlots() {
 	}
 }
 
-// expire reports slots that wait past their deadline as missed.
+// expire reports the slots that have waited past their deadline as missed.
 func (m *machine) expire() {
 	limit, now := m.job.StartingDeadline, m.now
 	if limit <= 0 {
@@ -79,15 +79,15 @@ func (m *machine) expire() {
 	}
 }
 
-// missItem reports one slot that is not run.
-func (m *machine) missItem(it *item, why Reason) {
+// missItem reports one slot as not run.
+func (m *machine) missItem(it *dueRun, why Reason) {
 	if why == "" {
 		why = ReasonLate
 	}
 	m.miss(Missed{Job: m.job.Name, Reason: why, Count: 1, First: it.run.Slot, Slot: it.run.Slot, After: it.after})
 }
 
-// nextWake is the next time at which a job has something due; zero: never.
+// nextWake returns the time at which the loop must next handle the job, or zero if there is no such time.
 func (m *machine) nextWake() time.Time {
 	if m.closing || m.forgotten {
 		return time.Time{}

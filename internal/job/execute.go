@@ -15,29 +15,29 @@ import (
 	"baton/internal/job/schedule"
 )
 
-// execution is the goroutine of a run: it claims, works and records.
+// execution is the goroutine of a run. It claims the run, does the work and records the result.
 type execution struct {
-	s     *session // only its parts that are safe in any goroutine
-	f     *flight
+	s     *session // this goroutine uses only the parts that are safe in any goroutine
+	f     *activeRun
 	place *scheduledJob
 
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
-	asks     context.Context // ends when the claim must no longer be asked for
+	asks     context.Context // ends when the claim must no longer be requested
 	withdraw context.CancelFunc
-	queue    Turns       // the session's; the run waits there for its turn
-	turn     atomic.Bool // the run has a turn
-	acting   bool        // the loop's: the claim is asked for, or the work goes on
-	idle     *Record     // the result, if it had nothing to do
-	said     error       // the error of ClaimIdle; nil: granted, or not called
+	limiter  StartLimiter // the session's limiter; the run waits there for its turn
+	acquired atomic.Bool  // the run has a turn
+	acting   bool         // owned by the loop: the claim is being requested, or the work is running
+	idle     *Record      // the result, if the run had nothing to do
+	said     error        // the error of ClaimIdle; nil: granted, or not called
 }
 
-// run claims, works and records.
+// run claims the run, does the work and records the result.
 func (x *execution) run() {
 	s, f := x.s, x.f
 	err := x.claim()
 	if errors.Is(err, ErrDone) && x.idle != nil {
-		early{x}.end(s)
+		idleCandidates{x}.end(s)
 		return
 	}
 	if !x.mayStart(err) {
@@ -47,13 +47,13 @@ func (x *execution) run() {
 	began := time.Now()
 	rec := Record{Run: f.run, Started: s.now()}
 	err = x.work(&rec)
-	x.leave() // for a process that could not be started
+	x.leave() // frees the turn of a process that could not be started
 	rec.Finished = s.now()
 	_, pauses := errors.AsType[*PauseError](err)
 	rec.Pauses = pauses && rec.State == StateFailed
 	rec.RetryAt = retryAt(f.job, rec, err)
 	s.post(func() {
-		s.rest(x) // it only records from now on
+		s.rest(x) // from now on the run is only recorded
 		s.hand(x.place, func(*machine) { f.returned, f.again = true, !rec.RetryAt.IsZero() })
 	})
 	s.cfg.OnFinish(rec)
@@ -63,8 +63,8 @@ func (x *execution) run() {
 	s.post(func() { s.hand(x.place, func(m *machine) { m.settle(f, rec, unrecorded, lasted, err) }) })
 }
 
-// mayStart passes the ledger's answer to the loop and returns when the loop has it: from then
-// on the run counts as begun.
+// mayStart sends the ledger's answer to the loop, and returns when the loop has received this answer. From then on the run counts as begun.
+// mayStart reports whether the claim was granted.
 func (x *execution) mayStart(err error) bool {
 	heard := make(chan struct{})
 	x.s.events <- func() {
@@ -78,9 +78,8 @@ func (x *execution) mayStart(err error) bool {
 // claim asks the ledger for the slot until it gets an answer, the next slot is due,
 // the starting deadline has passed, or the term ends.
 //
-// Retrying is safe although the outcome of a failed attempt is unknown: a slot is granted to
-// one run only. If the failed attempt was granted and the ledger has lost the run, the answer
-// is ErrSlotTaken, and the slot is lost rather than run twice.
+// A retry is safe although the outcome of a failed attempt is unknown, because a slot is granted to one run only. If the failed attempt
+// was granted and the ledger has lost the run, the answer is ErrSlotTaken, and the slot is lost rather than run twice.
 func (x *execution) claim() error {
 	s, f, unknown := x.s, x.f, x.said
 	if unknown != nil && conclusive(unknown) {
@@ -97,15 +96,15 @@ func (x *execution) claim() error {
 		err := s.ledger.Claim(ctx, f.run)
 		cancel()
 		s.cfg.OnAttempt(f.run.Job, err)
-		if err == nil && x.queue == s.starts {
-			time.AfterFunc(longestTurn, x.leave)
-			return nil // its turn lasts until its process has begun
+		if err == nil && x.limiter == s.processLimiter {
+			time.AfterFunc(longestStart, x.leave)
+			return nil // the run keeps its turn until its process has begun
 		}
 		x.leave()
 		switch {
 		case errors.Is(err, ErrSlotTaken) && unknown != nil:
-			// Not wrapped: the slot counts as missed, since it may be our own claim.
-			return fmt.Errorf("%v, maybe by an attempt of this run that got no answer: %w", err, unknown) //nolint:errorlint // see above
+			// The error is not wrapped, because the slot must count as missed: the earlier claim may be our own.
+			return fmt.Errorf("%v, maybe claimed by an attempt of this run without an answer: %w", err, unknown) //nolint:errorlint // above
 		case conclusive(err):
 			return err
 		}
@@ -126,8 +125,7 @@ func (x *execution) work(rec *Record) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, j.Timeout, ErrTimeout)
 		defer cancel()
 	}
-	// The term may have ended while the claim was under way, or an operator may have
-	// cancelled the run. The slot is lost then.
+	// During the claim the term may have ended, or an operator may have cancelled the run. The slot is then lost.
 	if ctx.Err() != nil {
 		rec.State, rec.Error = StateCancelled, fmt.Sprintf("not started: %v", context.Cause(ctx))
 		return nil
@@ -141,8 +139,8 @@ func (x *execution) work(rec *Record) error {
 	return err
 }
 
-// recordWithin is the time limit for recording a result. After the term's end little time is
-// left, and a run that ended slowly has used some of it.
+// recordWithin returns the time limit for recording a result. After the term's end little time is left, and a run that took long to end
+// has used some of that time.
 func (x *execution) recordWithin() time.Duration {
 	within := x.s.cfg.FinishTimeout
 	if over := x.s.over.Load(); over != nil {
@@ -151,8 +149,8 @@ func (x *execution) recordWithin() time.Duration {
 	return within
 }
 
-// record records how the run ended, also after the term: operators ask about exactly those
-// runs. A job does not wait for long; the outbox retries.
+// record records how the run ended. It also does so after the term's end, because operators ask about the runs that the term's end has
+// cancelled. It does not retry for long, because the outbox retries.
 func (x *execution) record(rec Record) error {
 	s, f := x.s, x.f
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), x.recordWithin())
@@ -177,8 +175,9 @@ func (x *execution) record(rec Record) error {
 	}
 }
 
-// recordedLate schedules the retrial of a run whose result the ledger did not take at once.
-func (s *session) recordedLate(f *flight, rec Record, err error) {
+// recordedLate schedules the retrial of a run whose result the ledger did not accept at once. The loop calls it when the outbox has
+// recorded the result.
+func (s *session) recordedLate(f *activeRun, rec Record, err error) {
 	if p := s.jobs[rec.Job]; p != nil && err == nil {
 		s.hand(p, func(m *machine) {
 			m.tryAgain(f, rec)
@@ -187,8 +186,7 @@ func (s *session) recordedLate(f *flight, rec Record, err error) {
 	}
 }
 
-// outcome turns the error of a run into its state and the text for the history. A cancellation
-// counts before the error of the work.
+// outcome turns the error of a run into its state and the text for the history. A cancellation has priority over the error of the work.
 func outcome(ctx context.Context, j Job, err error) (State, string) {
 	cause := context.Cause(ctx)
 	_, panicked := errors.AsType[*panicError](err)
@@ -201,14 +199,14 @@ func outcome(ctx context.Context, j Job, err error) (State, string) {
 	case errors.Is(cause, ErrTimeout):
 		return StateTimedOut, clip(fmt.Sprintf("timed out after %v: %v", j.Timeout, err))
 	case errors.Is(err, context.Canceled):
-		return StateCancelled, clip(cause.Error()) // it stopped as ordered; where it stopped is no error
+		return StateCancelled, clip(cause.Error()) // the run stopped as ordered; where it stopped is no error
 	default:
 		return StateCancelled, clip(because(cause.Error(), err.Error()))
 	}
 }
 
-// because joins why a run was cancelled and what its work said, which is often the same: work
-// that waits returns the cause.
+// The function because joins the cause of a cancellation and the error of the work. The error often repeats the cause, because work that
+// waits returns the cause.
 func because(cause, said string) string {
 	switch {
 	case said == "" || said == cause:

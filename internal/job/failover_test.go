@@ -15,7 +15,7 @@ import (
 	"baton/internal/job/plan"
 )
 
-// cluster is three nodes that share a ledger, and what they started.
+// cluster holds three nodes that share a ledger, and the runs that they started.
 type cluster struct {
 	t       *testing.T
 	ledger  *jobtest.Ledger
@@ -57,8 +57,8 @@ func (c *cluster) noteStart(r job.Run) {
 	c.total++
 }
 
-// term lets a node lead for a while, and to believe so for a while longer: that is
-// the deposed leader whom the ledger has to refuse. It returns when another may win.
+// term makes a node lead for a while. The node believes a while longer that it leads: this is the deposed leader that the ledger must
+// refuse. term returns when another node may win.
 func (c *cluster) term(all *sync.WaitGroup, node int, leads, believes time.Duration) {
 	c.terms++
 	owner := fmt.Sprint("owner-", c.terms)
@@ -67,14 +67,14 @@ func (c *cluster) term(all *sync.WaitGroup, node int, leads, believes time.Durat
 	c.ledger.SetOwner(owner)
 	all.Go(func() {
 		defer cancel()
-		_ = c.runners[node].Run(ctx, term, job.Workload{Jobs: c.jobs}) // that it was deposed, maybe
+		_ = c.runners[node].Run(ctx, term, job.Workload{Jobs: c.jobs}) // the error may be that the node was deposed
 	})
 	time.Sleep(leads)
 	c.ledger.SetOwner("")
 }
 
-// Over random terms of three nodes, random belief in a lost leadership, and a ledger
-// that is slow, unreachable, or whose answers are lost, no slot is started twice.
+// No slot is started twice, with random terms of three nodes, random times of belief in a lost leadership, and a ledger that is slow,
+// unreachable, or loses its answers.
 func TestSlotStartsAtMostOnceOverAllNodes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		type turn struct{ Node, Leads, Believes, Gap int }
@@ -120,8 +120,8 @@ func TestSlotStartsAtMostOnceOverAllNodes(t *testing.T) {
 	})
 }
 
-// Without faults every slot of the time in which somebody led is started, so that
-// the property above does not hold for want of starts.
+// Without faults every slot of the time in which a node led is started. This shows that the property above does not hold only because
+// there are no starts.
 func TestFailoverLosesNoSlotThatIsCaughtUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

@@ -31,7 +31,7 @@ func during(op jobtest.Op, from, to time.Duration, fault jobtest.Fault) func(job
 func TestSlotThatWasStartedElsewhereIsSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
-		ledger.SetLast("flush", time.Now().Add(12*time.Second)) // by a leader whose clock was ahead
+		ledger.SetLast("flush", time.Now().Add(12*time.Second)) // claimed by a leader whose clock was ahead
 		n := lead(t, ledger, every(t, "flush", "5s", nothing))
 		after(16 * time.Second)
 		n.end()
@@ -107,14 +107,14 @@ func TestSlotSurvivesAShortOutageOfTheLedger(t *testing.T) {
 func TestSlotWhoseClaimGotNoAnswerIsNeverRunTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
-		ledger.Forgetful = true // it does not know that the second claim is by the same run
+		ledger.Forgetful = true // the ledger does not know that the second claim comes from the same run
 		ledger.Disturb = during(jobtest.OpClaim, 0, 61*time.Second, jobtest.Fault{ReplyLost: true})
 		n := lead(t, ledger, every(t, "report", "1m", nothing))
 		after(70 * time.Second)
 		n.end()
 		want(t, "granted", len(ledger.Granted()), 1)
 		want(t, "starts", n.starts("report"), []float64{})
-		// The history tells of it once, and so does this node.
+		// The history contains the slot once, and this node reports it once.
 		want(t, "missed", n.misses(), map[job.Reason]int{})
 		for _, ended := range [][]job.Record{n.records(), ledger.Records()} {
 			if len(ended) != 1 || ended[0].State != job.StateLost {
@@ -131,7 +131,7 @@ func TestSlotsOfAnOutageAreMissedAndTheNextOneRuns(t *testing.T) {
 		n := lead(t, ledger, every(t, "flush", "5s", nothing))
 		after(26 * time.Second)
 		n.end()
-		want(t, "starts", n.starts("flush"), []float64{20, 25}) // the claim of 20 was asked again until 22
+		want(t, "starts", n.starts("flush"), []float64{20, 25}) // the claim of 20 was repeated until 22
 		want(t, "missed", n.misses(), map[job.Reason]int{job.ReasonLedger: 3})
 		want(t, "warnings", n.logs.FilterMessage("slots were not run").FilterLevelExact(zapcore.WarnLevel).Len(), 1)
 	})
@@ -150,7 +150,7 @@ func TestALossIsOneLineForTheSlotsOfAllJobs(t *testing.T) {
 		after(26 * time.Second)
 		n.end()
 		want(t, "missed", n.misses(), map[job.Reason]int{job.ReasonLedger: 3 * jobs})
-		lines := n.logs.FilterMessage("slots were not run").FilterLevelExact(zapcore.WarnLevel).All() // the others say the same again
+		lines := n.logs.FilterMessage("slots were not run").FilterLevelExact(zapcore.WarnLevel).All() // the other lines say the same again
 		if len(lines) != 1 {
 			t.Fatalf("%d lines: %v", len(lines), lines)
 		}
@@ -194,8 +194,7 @@ func claimsOf(name string, fault jobtest.Fault) func(jobtest.Op, job.Run) jobtes
 	}
 }
 
-// afterClaim is a ledger that does something when a claim was granted, before its
-// caller learns of it.
+// afterClaim is a ledger that does something after it has granted a claim, before the caller receives the answer.
 type afterClaim struct {
 	job.Ledger
 	do func()
@@ -250,7 +249,7 @@ func TestTermCatchesUp(t *testing.T) {
 		name   string
 		policy plan.CatchUp
 		limit  time.Duration // starting deadline
-		last   time.Duration // before the start of the term; 0: none known
+		last   time.Duration // before the start of the term; 0: no last slot is known
 		runs   []float64     // slots until 65 s later
 		missed map[job.Reason]int
 	}{
@@ -291,13 +290,13 @@ func TestTermCatchesUpWhenTheLedgerComesBack(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
 		ledger.SetLast("early", time.Now().Add(-2*time.Minute))
 		ledger.SetLast("late", time.Now().Add(-2*time.Minute))
-		ledger.Disturb = during(jobtest.OpStandings, 0, 20*time.Second, jobtest.Fault{Lost: true})
+		ledger.Disturb = during(jobtest.OpResumeStates, 0, 20*time.Second, jobtest.Fault{Lost: true})
 		early, late := every(t, "early", "10s", nothing), every(t, "late", "1m", nothing)
 		early.CatchUp, late.CatchUp = plan.CatchUpLatest, plan.CatchUpLatest
 		n := lead(t, ledger, early, late)
 		after(24 * time.Second)
 		n.end()
-		// The slots of this term have waited: the first would have barred all earlier ones.
+		// The slots of this term have waited, because the first would have barred all earlier slots.
 		want(t, "starts of the one", n.starts("early"), []float64{15})
 		want(t, "starts of the other", n.starts("late"), []float64{-5})
 		want(t, "missed", n.misses(), map[job.Reason]int{job.ReasonNoLeader: 13, job.ReasonLedger: 1})
@@ -313,7 +312,7 @@ func TestCatchUpDoesNotGoBehindASlotOfThisTerm(t *testing.T) {
 		begin := time.Now()
 		ledger.Disturb = func(op jobtest.Op, _ job.Run) jobtest.Fault {
 			passed := time.Since(begin)
-			return jobtest.Fault{Lost: op == jobtest.OpStandings && passed < 600*time.Millisecond ||
+			return jobtest.Fault{Lost: op == jobtest.OpResumeStates && passed < 600*time.Millisecond ||
 				op == jobtest.OpClaim && passed < 3*time.Second}
 		}
 		j := every(t, "report", "10s", nothing)
@@ -331,7 +330,7 @@ func TestEverySlotBehindASlowClaimIsAccountedFor(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
 		ledger.Disturb = during(jobtest.OpClaim, 0, time.Hour, jobtest.Fault{Delay: 700 * time.Millisecond})
 		n := lead(t, ledger, every(t, "flush", "500ms", takes(750*time.Millisecond)))
-		after(5900 * time.Millisecond) // the claim of 5 is answered at 5.7: 5.5 was behind a run
+		after(5900 * time.Millisecond) // the claim of 5 is answered at 5.7, so 5.5 was behind a run
 		n.end()
 		want(t, "starts", n.starts("flush"), []float64{0.5, 2, 3.5, 5})
 		want(t, "missed", n.misses(), map[job.Reason]int{job.ReasonOverlap: 7})
@@ -343,7 +342,7 @@ func TestEverySlotBehindAHangingClaimIsAccountedFor(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
 		ledger.Disturb = during(jobtest.OpClaim, 0, 3*time.Second, jobtest.Fault{Lost: true, Delay: time.Hour})
 		n := lead(t, ledger, every(t, "flush", "300ms", nothing))
-		after(6100 * time.Millisecond) // slots 0.3 to 6.0
+		after(6100 * time.Millisecond) // the slots from 0.3 to 6.0
 		n.end()
 		started, missed := len(n.starts("flush")), n.misses()[job.ReasonLedger]
 		want(t, "started and missed", started+missed, 20)

@@ -12,23 +12,22 @@ import (
 	"baton/internal/job/plan"
 )
 
-// The causes that end runs, apart from the term's end and orders.
+// These are causes that end a run. A run also ends with its term, or by an operator's order.
 var (
 	errReplaced  = errors.New("replaced by a later run")
-	errOverlap   = errors.New("an earlier run of the job still goes on")
+	errOverlap   = errors.New("an earlier run of the job is still in progress")
 	errReloaded  = errors.New("the configuration was reloaded")
 	errNotAlways = errors.New("the job is no longer @always")
 	errRemoved   = errors.New("the job is no longer configured")
 	errNoRetry   = errors.New("the job is no longer retried")
 )
 
-// void removes a retrial from the ledger, so that no term runs it: it is claimed and recorded
-// as cancelled.
-func (m *machine) void(it *item, why error) {
-	f := m.newFlight(it)
+// void removes a retrial from the ledger, so that no term runs it: the retrial is claimed and recorded as cancelled.
+func (m *machine) void(it *dueRun, why error) {
+	f := m.newActiveRun(it)
 	var err error
 	if f.run.ID, err = m.newID(); err != nil {
-		return // the next slot removes it
+		return // the next slot removes the retrial
 	}
 	f.void = true
 	f.giveUp = m.patienceWith(it)
@@ -36,8 +35,8 @@ func (m *machine) void(it *item, why error) {
 	m.cancelRun(f, why)
 }
 
-func (m *machine) newFlight(it *item) *flight {
-	f := &flight{item: it, run: it.run, job: m.job, of: m, cancels: m.cancels}
+func (m *machine) newActiveRun(it *dueRun) *activeRun {
+	f := &activeRun{item: it, run: it.run, job: m.job, of: m, cancels: m.cancels}
 	f.run.Job, f.run.Term = m.job.Name, m.term
 	f.run.Slot = f.run.Slot.Truncate(time.Millisecond) // the ledger's precision
 	if it.serial {
@@ -49,7 +48,8 @@ func (m *machine) newFlight(it *item) *flight {
 	return f
 }
 
-// late reports whether a slot of a backlog has waited for more than its turn.
+// late returns the trigger of a run whose slot is from the backlog. It is TriggerCatchUp if the slot passed before this term or has waited
+// too long. Otherwise it is TriggerSchedule.
 func (m *machine) late(slot time.Time) Trigger {
 	if due := m.due(slot); due.After(m.began) && m.now.Sub(due) <= plan.OnTime {
 		return TriggerSchedule
@@ -57,9 +57,9 @@ func (m *machine) late(slot time.Time) Trigger {
 	return TriggerCatchUp
 }
 
-// patienceWith is the time until which a claim is retried: the job's next slot or the starting
-// deadline. A job that runs all its slots retries each longer.
-func (m *machine) patienceWith(it *item) time.Time {
+// patienceWith returns the time until which a claim is retried: the due time of the job's next slot, or the starting deadline if that is
+// earlier. The claim of a slot of a job with CatchUpAll ends only at the starting deadline. Zero means no limit.
+func (m *machine) patienceWith(it *dueRun) time.Time {
 	if m.timing.endless() {
 		return time.Time{}
 	}
@@ -77,9 +77,8 @@ func (m *machine) patienceWith(it *item) time.Time {
 	return until
 }
 
-// answered takes the ledger's answer to a claim. A granted run waits for this, and runs the job
-// as it is configured now.
-func (m *machine) answered(f *flight, err error) {
+// answered handles the ledger's answer to the claim of a run. If the claim was granted, the run does its work as the job is now configured.
+func (m *machine) answered(f *activeRun, err error) {
 	f.answered, f.job = true, m.job
 	for _, reply := range f.replies {
 		m.answer(reply, err)
@@ -92,7 +91,7 @@ func (m *machine) answered(f *flight, err error) {
 	if err == nil {
 		m.refused = nil
 		m.release()
-		m.advance() // others may wait for the answer
+		m.advance() // other runs may wait for the answer
 		return
 	}
 	defer m.landed(f, 0)
@@ -103,7 +102,7 @@ func (m *machine) answered(f *flight, err error) {
 	case errors.Is(err, ErrSlotTaken):
 		m.say(zapcore.DebugLevel, nil, "the slot is taken", runFields(f.run, zap.Time("slot", f.run.Slot), zap.Error(err))...)
 	case m.over || m.closing:
-		m.held = nil // the slots are the next leader's
+		m.held = nil // the slots belong to the next leader
 	default:
 		m.timing.refused(m, f, err)
 	}
@@ -115,9 +114,9 @@ func outcomeUnknown(err error) bool {
 	return !errors.Is(err, ErrPaused) && !errors.Is(err, ErrAhead) && !late(err)
 }
 
-// disown records a run as lost whose claim may have been granted without a timely answer: it
-// never began, and would count as running until the term ends.
-func (m *machine) disown(f *flight, err error) Record {
+// disown records a run as lost if its claim may have been granted without a timely answer. The run never began, but without this record it
+// would count as running until the term ends.
+func (m *machine) disown(f *activeRun, err error) Record {
 	now := m.now
 	rec := Record{
 		Run: f.run, State: StateLost, Started: now, Finished: now,
@@ -127,8 +126,8 @@ func (m *machine) disown(f *flight, err error) Record {
 	return rec
 }
 
-// reportUnclaimed reports the slot that a run did not get.
-func (m *machine) reportUnclaimed(f *flight, err error) {
+// reportUnclaimed handles a claim that was not granted. It reports the slot as missed, or logs that a retrial is not run.
+func (m *machine) reportUnclaimed(f *activeRun, err error) {
 	m.refused = err
 	missed := Missed{
 		Job: m.job.Name, Reason: ReasonLedger, Count: 1,
@@ -141,7 +140,7 @@ func (m *machine) reportUnclaimed(f *flight, err error) {
 		missed.Reason = ReasonLate
 	}
 	switch {
-	case f.item.manual(): // the requester has the answer
+	case f.item.manual(): // the requester has received the answer
 	case f.item.retried():
 		m.say(zapcore.InfoLevel, err, "a run is not retried", runFields(f.run, zap.Error(err))...)
 	default:
@@ -149,23 +148,23 @@ func (m *machine) reportUnclaimed(f *flight, err error) {
 	}
 }
 
-// settle takes the end of a granted run. unrecorded is why the ledger has not taken its record
-// yet; the outbox retries.
-func (m *machine) settle(f *flight, rec Record, unrecorded error, lasted time.Duration, err error) {
+// settle handles the end of a granted run. The argument unrecorded is the error if the ledger has not accepted the run's record yet. In
+// this case the outbox retries the record.
+func (m *machine) settle(f *activeRun, rec Record, unrecorded error, lasted time.Duration, err error) {
 	if errors.Is(err, ErrNotLeader) {
 		m.fail(fmt.Errorf("job %q: %w", f.run.Job, err))
 	}
 	if unrecorded == nil {
 		m.tryAgain(f, rec)
 	} else {
-		m.refused = unrecorded // the next slots wait for the record, too
+		m.refused = unrecorded // the next slots also wait for the record
 	}
 	m.landed(f, lasted)
 }
 
-// landed removes a run and continues with what waited for its end.
-func (m *machine) landed(f *flight, lasted time.Duration) {
-	m.flights = slices.DeleteFunc(m.flights, func(other *flight) bool { return other == f })
+// landed removes a run that has ended, and begins the waiting runs that can begin now.
+func (m *machine) landed(f *activeRun, lasted time.Duration) {
+	m.active = slices.DeleteFunc(m.active, func(other *activeRun) bool { return other == f })
 	if f.counted {
 		m.room++
 	}
@@ -173,7 +172,7 @@ func (m *machine) landed(f *flight, lasted time.Duration) {
 	switch {
 	case m.over:
 		return
-	case m.removed && len(m.flights) == 0:
+	case m.removed && len(m.active) == 0:
 		m.forget()
 	default:
 		m.timing.ended(m, lasted)

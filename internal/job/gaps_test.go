@@ -11,22 +11,22 @@ import (
 	"baton/internal/job/plan"
 )
 
-// open are the runs that the ledger takes for going on.
+// open returns the runs that count as running in the ledger.
 func open(t *testing.T, l *jobtest.Ledger, name string) []job.Record {
 	t.Helper()
-	standings, err := l.Standings(t.Context(), []string{name})
+	standings, err := l.ResumeStates(t.Context(), []string{name})
 	if err != nil {
 		t.Error(err)
 	}
 	return standings[name].Open
 }
 
-// A slot that is on its way by its jitter when the first term ends is the next one's.
+// A slot that waits for its jitter when the first term ends belongs to the next term.
 func TestSlotOnItsWayIsNotForgottenByTheTermAfterTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
 		j := with(every(t, "flush", "1h", nothing), func(j *job.Job) { j.CatchUp, j.Jitter = plan.CatchUpLatest, 50*time.Minute })
-		time.Sleep(time.Hour + j.Offset() - time.Minute) // its slot has come, its time has not
+		time.Sleep(time.Hour + j.Offset() - time.Minute) // the slot has come, but the job is not due yet
 		n := lead(t, ledger, j)
 		after(10 * time.Second)
 		n.end()
@@ -38,7 +38,7 @@ func TestSlotOnItsWayIsNotForgottenByTheTermAfterTheFirst(t *testing.T) {
 	})
 }
 
-// A job has its slots from when it came: the term after that does not look for earlier ones.
+// A job has slots only from its configuration on. The next term does not look for earlier slots.
 func TestSlotsBeforeAJobCameAreNotCaughtUpByTheNextTerm(t *testing.T) {
 	for name, before := range map[string][]string{"ANewJob": nil, "AnotherSchedule": {"24h"}} {
 		t.Run(name, func(t *testing.T) {
@@ -68,8 +68,8 @@ func TestSlotsBeforeAJobCameAreNotCaughtUpByTheNextTerm(t *testing.T) {
 	}
 }
 
-// A leader that ends between the ledger's word that the job is paused and the record of
-// the miss leaves the slot to the next one.
+// If a leader ends after the ledger's answer that the job is paused, but before the record of the miss, the slot belongs to the next
+// leader.
 func TestSlotOfAPauseIsNotForgottenWithItsTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
@@ -93,7 +93,7 @@ func TestSlotOfAPauseIsNotForgottenWithItsTerm(t *testing.T) {
 	})
 }
 
-// A claim that is granted, and whose answer comes too late, is no run that goes on.
+// A claim that is granted, but whose answer comes too late, does not make a run in progress.
 func TestClaimThatWasGivenUpIsNotARunThatGoesOn(t *testing.T) {
 	for name, begin := range map[string]func(*testing.T, *jobtest.Ledger, *node){
 		"OfASlot":      func(*testing.T, *jobtest.Ledger, *node) { after(time.Minute) },
@@ -118,7 +118,7 @@ func TestClaimThatWasGivenUpIsNotARunThatGoesOn(t *testing.T) {
 	}
 }
 
-// What arrives after its miss was recorded is not granted.
+// A claim that arrives after its miss was recorded is not granted.
 func TestClaimThatArrivesAfterItsSlotWasMissedIsNotGranted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
@@ -134,7 +134,7 @@ func TestClaimThatArrivesAfterItsSlotWasMissedIsNotGranted(t *testing.T) {
 	})
 }
 
-// A leader that was deposed before it had asked how jobs stand learns of its successor's runs.
+// A leader that was deposed before it had read the state of the jobs learns of its successor's runs.
 func TestRunsOfALaterTermAreNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
@@ -149,13 +149,13 @@ func TestRunsOfALaterTermAreNotLost(t *testing.T) {
 	})
 }
 
-// slowLedger takes a while for every job that it is asked about.
+// slowLedger needs a while for every job in a request.
 type slowLedger struct{ *jobtest.Ledger }
 
-func (l slowLedger) Standings(ctx context.Context, jobs []string) (map[string]job.Standing, error) {
+func (l slowLedger) ResumeStates(ctx context.Context, jobs []string) (map[string]job.ResumeState, error) {
 	select {
 	case <-time.After(time.Duration(len(jobs)) * time.Millisecond):
-		return l.Ledger.Standings(ctx, jobs)
+		return l.Ledger.ResumeStates(ctx, jobs)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -6,51 +6,52 @@ import (
 	"time"
 )
 
-// lookTimeout bounds [Workload].Idle: other runs of the round wait for the answer.
+// lookTimeout limits the time of a call of [Workload].Idle, because the other runs that came due in the same round of the loop wait for its
+// answer.
 const lookTimeout = 250 * time.Millisecond
 
-// early are the runs that came due in one round of the loop and may have nothing to do. Those
-// that have nothing are claimed and recorded together, without a goroutine each.
+// idleCandidates are the runs that came due in one round of the loop and may have nothing to do. Runs with nothing to do are claimed and
+// recorded together, without a goroutine for each.
 //
-// The check precedes the claim, and the run counts as started when the check began. Later changes
-// belong to the next slot, as they do when a run has read its input. If the term ends between
-// check and claim, the slot is unclaimed and the next leader catches up on it.
-type early []*execution
+// The check for work precedes the claim, and the run counts as started when the check began. Later changes belong to the next slot, like
+// changes after a run has read its input. If the term ends between check and claim, the slot is unclaimed and the next leader catches up on
+// it.
+type idleCandidates []*execution
 
-// sendEarly tries the runs of this round.
-func (s *session) sendEarly() {
-	groups := map[string]early{}
-	for _, x := range s.early {
+// tryIdleCandidates tries the runs that came due in this round of the loop and may have nothing to do.
+func (s *session) tryIdleCandidates() {
+	groups := map[string]idleCandidates{}
+	for _, x := range s.idleCandidates {
 		groups[x.f.job.IdleGroup] = append(groups[x.f.job.IdleGroup], x)
 	}
 	for group, some := range groups {
 		go some.try(s, s.idle, group != "")
 	}
-	s.early = nil
+	s.idleCandidates = nil
 }
 
-// try claims and records the runs that have nothing to do, and starts all others in the usual
-// way. The whole group takes one turn. It asks other servers than the ledger's
-// before: that one may hang.
-func (all early) try(s *session, idle func(context.Context, []string) []bool, apart bool) {
+// try claims and records the runs that have nothing to do, and starts all others in the usual way. The whole group needs only one turn of
+// the StartLimiter. If the argument apart is true, the function idle asks a server other than the ledger's server. In this case try calls
+// idle before it waits for the turn, because that server may hang.
+func (all idleCandidates) try(s *session, idle func(context.Context, []string) []bool, apart bool) {
 	tooLate, stop := all.patience(s)
 	defer stop()
-	var nothing early
+	var nothing idleCandidates
 	if apart {
 		nothing = all.check(s, idle)
 	}
-	if s.turns.Take(s.ctx, tooLate, s.cfg.Hold) == nil {
+	if s.claimLimiter.Acquire(s.ctx, tooLate, s.cfg.Hold) == nil {
 		if !apart {
 			nothing = all.check(s, idle)
 		}
 		nothing.claim(s)
-		s.turns.Leave()
+		s.claimLimiter.Release()
 	} else {
 		for _, x := range nothing {
 			x.idle = nil
 		}
 	}
-	var done early
+	var done idleCandidates
 	for _, x := range all {
 		if x.idle != nil && x.said == nil {
 			done = append(done, x)
@@ -61,9 +62,8 @@ func (all early) try(s *session, idle func(context.Context, []string) []bool, ap
 	done.end(s)
 }
 
-// patience returns a channel that fires when the first of the claims is to be given up; nil:
-// never.
-func (all early) patience(s *session) (tooLate <-chan time.Time, stop func()) {
+// patience returns a channel that fires when the first of the claims must be given up. The channel is nil if no claim has a time limit.
+func (all idleCandidates) patience(s *session) (tooLate <-chan time.Time, stop func()) {
 	var first time.Time
 	for _, x := range all {
 		if at := x.f.giveUp; !at.IsZero() && (first.IsZero() || at.Before(first)) {
@@ -78,7 +78,7 @@ func (all early) patience(s *session) (tooLate <-chan time.Time, stop func()) {
 }
 
 // check returns the runs that have nothing to do.
-func (all early) check(s *session, idle func(context.Context, []string) []bool) (nothing early) {
+func (all idleCandidates) check(s *session, idle func(context.Context, []string) []bool) (nothing idleCandidates) {
 	began := s.now()
 	names := make([]string, len(all))
 	for i, x := range all {
@@ -95,8 +95,8 @@ func (all early) check(s *session, idle func(context.Context, []string) []bool) 
 	return nothing
 }
 
-// claim sets the ledger's answer of each run.
-func (all early) claim(s *session) {
+// claim claims all runs with one request to the ledger, and stores the answer to each claim.
+func (all idleCandidates) claim(s *session) {
 	if len(all) == 0 {
 		return
 	}
@@ -113,8 +113,8 @@ func (all early) claim(s *session) {
 	}
 }
 
-// end forgets and reports runs that are claimed and recorded.
-func (all early) end(s *session) {
+// end removes and reports the runs that are claimed and recorded.
+func (all idleCandidates) end(s *session) {
 	if len(all) == 0 {
 		return
 	}
@@ -131,7 +131,7 @@ func (all early) end(s *session) {
 	}
 }
 
-// conclusive reports whether the outcome of a claim is known.
+// conclusive reports whether the answer to a claim is certain.
 func conclusive(err error) bool {
 	for _, answer := range []error{ErrNotLeader, ErrPaused, ErrAhead, ErrSlotTaken, ErrDone} {
 		if errors.Is(err, answer) {

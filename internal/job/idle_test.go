@@ -14,7 +14,7 @@ import (
 	"baton/internal/job/plan"
 )
 
-// worked counts what work was done.
+// worked counts the runs that did work.
 func worked(n *atomic.Int64) job.Func {
 	return func(context.Context, job.Run) (job.Result, error) {
 		n.Add(1)
@@ -22,13 +22,13 @@ func worked(n *atomic.Int64) job.Func {
 	}
 }
 
-// mayIdle is a job that may have nothing to do.
+// mayIdle returns the job as a job that may have nothing to do.
 func mayIdle(j job.Job) job.Job {
 	j.MayIdle = true
 	return j
 }
 
-// onceKnown leads after the ledger knows the jobs, so that nothing is recorded but what a test is about.
+// onceKnown starts a term after the ledger knows the jobs, so that only the records of the test are made.
 func onceKnown(t *testing.T, ledger *jobtest.Ledger, w job.Workload) *node {
 	t.Helper()
 	for _, j := range w.Jobs {
@@ -93,7 +93,7 @@ func TestAnIdleRunWhoseAnswerIsLostIsRecordedOnce(t *testing.T) {
 		works int64
 	}{
 		"the answer is lost":      {jobtest.Fault{ReplyLost: true}, 0},
-		"the answer is late":      {jobtest.Fault{Delay: 1100 * time.Millisecond}, 1}, // the claim that is asked for meanwhile comes first
+		"the answer is late":      {jobtest.Fault{Delay: 1100 * time.Millisecond}, 1}, // the claim that is requested meanwhile comes first
 		"the claim is lost":       {jobtest.Fault{Lost: true}, 1},
 		"the claim is lost, late": {jobtest.Fault{Lost: true, Delay: 2 * time.Second}, 1},
 	} {
@@ -154,7 +154,7 @@ func TestAnIdleRunIsRefusedLikeAnyOther(t *testing.T) {
 	})
 }
 
-// What is tried again, or asked for by an operator, is begun whatever there is to do.
+// A retry, or a run that an operator requested, is always begun, whatever there is to do.
 func TestOnlyFirstAttemptsOfSlotsAreSeenToHaveNothingToDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var runs []job.Trigger
@@ -183,7 +183,7 @@ func TestOnlyFirstAttemptsOfSlotsAreSeenToHaveNothingToDo(t *testing.T) {
 	})
 }
 
-// A term that ends between the look and the claim leaves the slot to the next one.
+// A term that ends between the check and the claim leaves the slot to the next term.
 func TestATermThatEndsWhileItLooksLeavesTheSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var works atomic.Int64

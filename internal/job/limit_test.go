@@ -102,7 +102,7 @@ func TestManyJobsAreNoGoroutines(t *testing.T) {
 		if more := runtime.NumGoroutine() - before; more > 12 {
 			t.Errorf("2000 idle jobs have %d goroutines", more)
 		}
-		after(time.Hour) // all at once, ten at a time
+		after(time.Hour) // all runs at once, ten at a time
 		n.end()
 		want(t, "runs", len(n.records()), 2000)
 		want(t, "missed", n.misses(), map[job.Reason]int{})
@@ -156,7 +156,7 @@ func TestAnEndOfTheTermThatTakesItsTimeIsRecordedInWhatIsLeft(t *testing.T) {
 		ledger.Disturb = during(jobtest.OpFinish, 0, time.Hour, jobtest.Fault{Lost: true, Delay: time.Hour})
 		n := lead(t, ledger, every(t, "flush", "5s", slow))
 		after(6 * time.Second)
-		want(t, "time to step down", n.end(), 1150*time.Millisecond) // a quarter of a second is always left to tell it
+		want(t, "time to step down", n.end(), 1150*time.Millisecond) // a quarter of a second is always left to report the end
 	})
 }
 

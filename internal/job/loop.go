@@ -8,12 +8,13 @@ import (
 	"go.uber.org/zap"
 )
 
-// maxRoom is the room without a limit. Runs that end within one event add to it.
+// maxRoom is the number of runs that may begin if there is no limit. It is only half of math.MaxInt, because each run that ends during an
+// event adds one.
 const maxRoom = math.MaxInt / 2
 
-// hand gives an event to a job's machine and carries out its commands.
+// hand passes an event to a job's machine, and executes the commands that the machine then requests.
 func (s *session) hand(p *scheduledJob, event func(*machine)) {
-	p.moment = s.moment()
+	p.eventContext = s.moment()
 	event(p.machine)
 	commands := p.commands
 	p.commands = nil
@@ -23,8 +24,8 @@ func (s *session) hand(p *scheduledJob, event func(*machine)) {
 	s.setPlace(p)
 }
 
-func (s *session) moment() moment {
-	at := moment{now: s.now(), clock: time.Now(), room: maxRoom, over: s.ctx.Err() != nil}
+func (s *session) moment() eventContext {
+	at := eventContext{now: s.now(), clock: time.Now(), room: maxRoom, over: s.ctx.Err() != nil}
 	if s.limit > 0 {
 		at.room = s.limit - s.occupied // negative after an update that lowered the limit
 	}
@@ -56,14 +57,14 @@ func (s *session) perform(p *scheduledJob, c command) {
 			time.AfterFunc(gatherFor, func() { s.post(s.reports.reportMisses) })
 		}
 	case reportLost:
-		s.log.Warn("a run was lost: its claim was granted, and the answer did not come in time",
+		s.log.Warn("a run was lost: its claim was granted, but the answer came too late",
 			runFields(c.rec.Run, zap.String("error", c.rec.Error))...)
 		s.cfg.OnFinish(c.rec)
 	case answerTo:
 		answer(c.to, c.err)
 	case endTerm:
 		s.fail(c.err)
-	case clockDoubt:
+	case compareClocks:
 		s.compareClocks(true)
 	case forgetJob:
 		s.forgetPlace(p)
@@ -73,27 +74,27 @@ func (s *session) perform(p *scheduledJob, c command) {
 }
 
 // launch starts the goroutine of a run.
-func (s *session) launch(p *scheduledJob, f *flight) {
-	x := &execution{s: s, f: f, place: p, queue: s.turns, acting: true}
+func (s *session) launch(p *scheduledJob, f *activeRun) {
+	x := &execution{s: s, f: f, place: p, limiter: s.claimLimiter, acting: true}
 	if f.job.Spawns {
-		x.queue = s.starts
+		x.limiter = s.processLimiter
 	}
 	x.ctx, x.cancel = context.WithCancelCause(s.ctx)
 	x.asks, x.withdraw = context.WithCancel(s.ctx)
 	f.execution = x
-	s.flying++
+	s.goroutines++
 	s.acting++
 	if f.counted {
 		s.occupied++
 	}
 	if s.idle != nil && f.job.MayIdle && f.item.slotted() {
-		s.early = append(s.early, x)
+		s.idleCandidates = append(s.idleCandidates, x)
 		return
 	}
 	go x.run()
 }
 
-// orphanRecorded reports a lost run and lets its machine continue.
+// orphanRecorded reports a lost run after the outbox has recorded it, and lets the job's machine continue.
 func (s *session) orphanRecorded(c recordLost, err error) {
 	if s.reports.lost(c.rec, c.rerun, err) {
 		time.AfterFunc(gatherFor, func() { s.post(s.reports.reportLost) })
@@ -103,7 +104,7 @@ func (s *session) orphanRecorded(c recordLost, err error) {
 	}
 }
 
-// rest notes that a run can no longer change anything.
+// rest notes that the work of a run has returned, so that the run can no longer change anything.
 func (s *session) rest(x *execution) {
 	if x.acting {
 		x.acting = false
@@ -113,11 +114,11 @@ func (s *session) rest(x *execution) {
 }
 
 // forgetRun removes a run that has ended.
-func (s *session) forgetRun(f *flight) {
+func (s *session) forgetRun(f *activeRun) {
 	f.execution.cancel(nil)
 	f.execution.withdraw()
 	s.rest(f.execution)
-	s.flying--
+	s.goroutines--
 	if f.counted {
 		s.occupied--
 	}
@@ -137,11 +138,11 @@ func (s *session) startDue() {
 	}
 }
 
-// admit begins runs that wait for room, in the order in which they were due.
+// admit begins runs that wait because of MaxConcurrent, in the order of their due times.
 func (s *session) admit() {
-	for len(s.crowd) > 0 && s.ctx.Err() == nil && (s.limit == 0 || s.occupied < s.limit) {
+	for len(s.waitForRoom) > 0 && s.ctx.Err() == nil && (s.limit == 0 || s.occupied < s.limit) {
 		var first *scheduledJob
-		for p := range s.crowd {
+		for p := range s.waitForRoom {
 			if first == nil || p.roomless.Before(first.roomless) || p.roomless.Equal(first.roomless) && p.job.Name < first.job.Name {
 				first = p
 			}
@@ -150,13 +151,13 @@ func (s *session) admit() {
 	}
 }
 
-// setPlace updates a job's place in the queues after a change.
+// setPlace updates a job's place in the heap, and in the set of jobs that wait for room, after an event has changed the job.
 func (s *session) setPlace(p *scheduledJob) {
 	if s.ctx.Err() != nil || p.forgotten {
 		return
 	}
-	if delete(s.crowd, p); !p.roomless.IsZero() {
-		s.crowd[p] = struct{}{}
+	if delete(s.waitForRoom, p); !p.roomless.IsZero() {
+		s.waitForRoom[p] = struct{}{}
 	}
 	s.queue.set(p, p.nextWake())
 	if p.removed || p.closing || p.next.IsZero() {
@@ -169,7 +170,7 @@ func (s *session) setPlace(p *scheduledJob) {
 // forgetPlace removes a job that is no longer configured and has no runs left.
 func (s *session) forgetPlace(p *scheduledJob) {
 	s.queue.set(p, time.Time{})
-	delete(s.crowd, p)
+	delete(s.waitForRoom, p)
 	delete(s.jobs, p.job.Name)
 	s.noteNext(p.job.Name, time.Time{})
 }

@@ -15,7 +15,7 @@ import (
 	"baton/internal/job/schedule"
 )
 
-// A job's machine can be tried without a loop, a ledger or a clock.
+// A job's machine can be tested without a loop, a ledger or a clock.
 func TestMachineAnswersEventsWithCommands(t *testing.T) {
 	begin := at(t, "10:00:00")
 	term := &leadership{term: Term{Owner: "me"}, began: begin, freeSince: begin}
@@ -23,7 +23,7 @@ func TestMachineAnswersEventsWithCommands(t *testing.T) {
 	m := &machine{job: Job{Name: "flush", Schedule: mustParse(t, "@every 5s")}, leadership: term}
 	event := func(clock string, do func()) []command {
 		now := at(t, clock)
-		m.moment, m.commands = moment{now: now, clock: now, room: 1}, nil
+		m.eventContext, m.commands = eventContext{now: now, clock: now, room: 1}, nil
 		do()
 		return m.commands
 	}
@@ -34,7 +34,7 @@ func TestMachineAnswersEventsWithCommands(t *testing.T) {
 	if got := event("10:00:05", m.handleDue); len(got) != 0 {
 		t.Errorf("before it is known what was run last: %T", got[0])
 	}
-	got := event("10:00:05.5", func() { m.learn(Standing{Last: begin}, true, false) })
+	got := event("10:00:05.5", func() { m.learn(ResumeState{Last: begin}, true, false) })
 	if len(got) != 1 {
 		t.Fatalf("when that is known: %d commands, want one", len(got))
 	}
@@ -58,7 +58,7 @@ func TestMachineAnswersEventsWithCommands(t *testing.T) {
 	}
 }
 
-// Where nothing bounds the runs, one that ends is followed by the next at once.
+// If the number of runs has no limit, the end of a run is followed by the next run at once.
 func TestMachineHasRoomWhereNothingBoundsIt(t *testing.T) {
 	begin := at(t, "10:00:00")
 	term := &leadership{term: Term{Owner: "me"}, began: begin, freeSince: begin}
@@ -66,12 +66,12 @@ func TestMachineHasRoomWhereNothingBoundsIt(t *testing.T) {
 	m := &machine{job: Job{Name: "flush", Schedule: mustParse(t, "@every 5s"), Overlap: plan.OverlapQueueOne}, leadership: term}
 	event := func(clock string, do func()) []command {
 		now := at(t, clock)
-		m.moment, m.commands = moment{now: now, clock: now, room: maxRoom}, nil
+		m.eventContext, m.commands = eventContext{now: now, clock: now, room: maxRoom}, nil
 		do()
 		return m.commands
 	}
 	event("10:00:00", func() { m.schedule(begin) })
-	event("10:00:00", func() { m.learn(Standing{Last: begin}, true, false) })
+	event("10:00:00", func() { m.learn(ResumeState{Last: begin}, true, false) })
 	first := event("10:00:05", m.handleDue)[0].(startRun).f
 	event("10:00:05.1", func() { m.answered(first, nil) })
 	event("10:00:10", m.handleDue)
@@ -81,20 +81,20 @@ func TestMachineHasRoomWhereNothingBoundsIt(t *testing.T) {
 	}
 }
 
-// Runs that ask for their claim count, and those that only take a retrial away do not.
+// Runs that wait for their claim count, but runs that only remove a retrial do not.
 func TestMachineCountsTheRunsThatOverlap(t *testing.T) {
-	for n, want := range []verdict{starts, starts, refused, refused} {
-		m := &machine{job: Job{Overlap: plan.OverlapAllow, MaxOverlap: 2}, flights: []*flight{{void: true}}}
+	for n, want := range []admission{admitted, admitted, rejected, rejected} {
+		m := &machine{job: Job{Overlap: plan.OverlapAllow, MaxOverlap: 2}, active: []*activeRun{{void: true}}}
 		for range n {
-			m.flights = append(m.flights, &flight{})
+			m.active = append(m.active, &activeRun{})
 		}
-		if why, got := m.slots.overlap(m, &item{}); got != want || (why == ReasonOverlap) != (want == refused) {
+		if why, got := m.slots.overlap(m, &dueRun{}); got != want || (why == ReasonOverlap) != (want == rejected) {
 			t.Errorf("beside %d: got %v, %q, want %v", n, got, why, want)
 		}
 	}
 }
 
-// What a machine decides follows from its state and the event: it asks no clock and waits for nobody.
+// The decisions of a machine depend only on its state and the event: it reads no clock and does not wait.
 func TestMachineDoesNothingByItself(t *testing.T) {
 	files, err := os.ReadDir(".")
 	if err != nil {
@@ -134,7 +134,7 @@ func ofMachine(f *ast.FuncDecl) bool {
 	return ok && name.Name == "machine"
 }
 
-// acts lists what a function does beyond deciding.
+// acts lists the calls of a function that do more than decide.
 func acts(f *ast.FuncDecl) []string {
 	var found []string
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -160,7 +160,7 @@ func acts(f *ast.FuncDecl) []string {
 	return found
 }
 
-// at is a time of one day: "10:00:05".
+// at returns a time of a fixed day, for example "10:00:05".
 func at(t testing.TB, clock string) time.Time {
 	t.Helper()
 	parsed, err := time.Parse(time.DateTime, "2026-03-01 "+clock)

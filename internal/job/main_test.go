@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Fewer than rapid tries by itself: each of them is a term, or several, of three nodes.
+// The default of rapid is more checks, but each check here is one or more terms of three nodes.
 func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", "40"); err != nil { // a choice of the command line's comes later, and wins
+	if err := flag.Set("rapid.checks", "40"); err != nil { // a flag on the command line is read later, and has priority
 		panic(err)
 	}
 	os.Exit(m.Run())

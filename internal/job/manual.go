@@ -6,11 +6,11 @@ import (
 )
 
 func (m *machine) runNow(ctx context.Context, order Manual, reply chan<- error) {
-	for _, f := range m.flights {
+	for _, f := range m.active {
 		switch {
 		case f.run.ID != order.ID:
 		case f.answered:
-			m.answer(reply, nil) // it goes on
+			m.answer(reply, nil) // the run is still in progress
 			return
 		default:
 			f.replies = append(f.replies, reply)
@@ -24,27 +24,27 @@ func (m *machine) runNow(ctx context.Context, order Manual, reply chan<- error) 
 		}
 	}
 	now := m.now
-	it := &item{
+	it := &dueRun{
 		run: Run{ID: order.ID, Slot: now, Trigger: TriggerManual, Attempt: 1, By: order.By, Forced: order.Force},
 		due: now, ctx: ctx, reply: reply,
 	}
-	switch why, v := m.judge(it); v {
-	case starts:
+	switch why, v := m.admit(it); v {
+	case admitted:
 		if m.timing.endless() {
-			m.next = time.Time{} // it would have been restarted later
+			m.next = time.Time{} // the job would have been restarted later
 		}
 		m.begin(it)
-	case waits:
+	case deferred:
 		m.queued = append(m.queued, it)
 		m.advance()
-	case refused:
+	case rejected:
 		m.refuse(it, why)
 	}
 }
 
 func (m *machine) cancel(runID string, cause error) Cancelled {
 	var done Cancelled
-	for _, f := range m.flights {
+	for _, f := range m.active {
 		if f.void || runID != "" && f.run.ID != runID {
 			continue
 		}
@@ -75,8 +75,8 @@ func (m *machine) cancel(runID string, cause error) Cancelled {
 	return done
 }
 
-// giveUpRetry drops pending retrials, here and in the ledger; reruns of lost runs are dropped
-// only if they are not kept.
+// giveUpRetry drops the job's pending retrials, both in this machine and in the ledger. If keepReruns is true, it keeps the reruns of lost
+// runs.
 func (m *machine) giveUpRetry(why error, keepReruns bool) {
 	if m.retry != nil && !(keepReruns && m.retry.rerun) {
 		m.queued, m.retry = append(m.queued, m.retry.item(m)), nil

@@ -8,9 +8,8 @@ import (
 	"baton/internal/job/schedule"
 )
 
-// miss reports and records slots that are not run. While a claim of the job is unanswered they
-// are held back: a recorded miss settles all earlier slots for every later term, and the claimed
-// slot may be one of them.
+// miss reports and records slots that are not run. While a claim of the job is unanswered, miss holds the report back. The reason is
+// that a recorded miss settles all earlier slots for every later term, and the claimed slot may be one of these slots.
 func (m *machine) miss(missed Missed) {
 	if missed.Count > 0 || missed.nothingKnown() || missed.mark() {
 		m.held = append(m.held, m.explained(missed)...)
@@ -18,9 +17,9 @@ func (m *machine) miss(missed Missed) {
 	m.release()
 }
 
-// explained gives the reason for slots without a record in the ledger: no_leader if they passed
-// after the last sign of life of a leader before this term, else unknown. An earlier leader may have had them
-// wait for room, or they passed in this term before the job was configured.
+// explained replaces the reason "no_leader" of slots to which it does not apply. It applies to slots that passed after the last sign of
+// life of an earlier leader and before this term. All other slots get the reason "unknown": they may have waited for room under the earlier
+// leader, or may have passed in this term before the job was configured.
 func (m *machine) explained(missed Missed) []Missed {
 	if missed.Reason != ReasonNoLeader {
 		return []Missed{missed}
@@ -43,8 +42,8 @@ func (m *machine) explained(missed Missed) []Missed {
 	return parts
 }
 
-// release reports and records the held misses, the earliest slots first, once the job's standing
-// is known.
+// release reports and records the held misses, the earliest slots first. It does nothing until the ledger has returned the job's state, or
+// while the claim of a slot is unanswered.
 func (m *machine) release() {
 	if m.holding > 0 || len(m.held) == 0 || !m.known {
 		return
@@ -69,8 +68,8 @@ func (m *machine) release() {
 	}
 }
 
-// unsure reports whether only the ledger can decide if the slots were missed: its clock may be
-// behind them, or an unanswered claim may have been granted.
+// unsure reports whether only the ledger can decide if the slots were missed, because the ledger's clock may be behind the slots, or an
+// unanswered claim may have been granted.
 func (m Missed) unsure() bool {
 	return m.Reason == ReasonLate || m.Reason == ReasonNoLeader || m.Reason == ReasonUnknown || m.Reason == ReasonLedger
 }
@@ -78,16 +77,16 @@ func (m Missed) unsure() bool {
 // nothingKnown reports whether the ledger has no state of the job.
 func (m Missed) nothingKnown() bool { return m.Reason == ReasonUnknown && m.Count == 0 }
 
-// unclaimed reports whether it is a slot whose claim got no answer.
+// unclaimed reports whether the miss is a slot whose claim got no answer.
 func (m Missed) unclaimed() bool { return m.Reason == ReasonLedger && m.Err != nil }
 
-// mark reports whether it only records the start of the job's slots: nothing was missed.
+// mark reports whether the report only records the start of the job's slots, so that nothing was missed.
 func (m Missed) mark() bool { return m.Reason == reasonNone }
 
-// joined notes that a miss was merged with one that is on its way to the ledger.
+// joined records that a miss was merged with another miss that waits in the outbox.
 func (m *machine) joined() { m.sending-- }
 
-// missRecorded takes the ledger's answer.
+// missRecorded handles the ledger's answer to a recorded miss.
 func (m *machine) missRecorded(missed Missed, err error) {
 	m.sending--
 	m.recordingSince = m.clock
@@ -110,20 +109,19 @@ func (m *machine) missRecorded(missed Missed, err error) {
 	}
 }
 
-// claimedAfterAll reports a slot as a lost run and not as missed: its claim was granted, but the
-// answer came too late.
+// claimedAfterAll reports a slot as a lost run instead of a miss, because its claim was granted, but the answer came too late.
 func (m *machine) claimedAfterAll(missed Missed) {
 	rec, ok := m.slots.disowned[missed.Slot.UnixMilli()]
 	if !ok {
-		return // by another run
+		return // claimed by another run
 	}
-	m.do(recordEnd{rec}) // again: the claim may have arrived after the first one
+	m.do(recordEnd{rec}) // repeated, because the claim may have arrived after the first record
 	m.do(reportLost{rec})
 }
 
-// recording reports whether misses of a job are unrecorded. A slot that is claimed before them
-// would hide them from every later term if this one ended now. But a miss that the ledger
-// refuses for good must not stop the job.
+// recording reports whether misses of the job are not recorded yet, so that the next slot must wait. A slot that is claimed before these
+// misses are recorded would hide them from every later term. But a miss that the ledger always refuses must not stop the job, so recording
+// returns false after a while.
 func (m *machine) recording() bool {
 	return len(m.held) > 0 || m.sending > 0 && m.clock.Sub(m.recordingSince) < patience
 }

@@ -10,8 +10,8 @@ import (
 	"baton/internal/job/plan"
 )
 
-// What waits while the ledger is away is recorded together where it belongs together: the
-// history has why each slot was missed.
+// Misses that wait while the ledger is away are recorded together only if they have the same reason, so that the history has the reason
+// of each slot.
 func TestSlotsMissedForDifferentReasonsAreRecordedApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
@@ -33,8 +33,8 @@ func TestSlotsMissedForDifferentReasonsAreRecordedApart(t *testing.T) {
 	})
 }
 
-// Slots before a term are no_leader only where the lock was free. Somebody may have led
-// before that, and let them wait.
+// Slots before a term are no_leader only for the time in which the lock was free. Before that time a node may have led, and may have
+// made the slots wait.
 func TestNobodyIsSaidToHaveLedOnlyWhileTheLockWasFree(t *testing.T) {
 	for name, c := range map[string]struct {
 		free   time.Duration // before the term
@@ -68,8 +68,8 @@ func TestNobodyIsSaidToHaveLedOnlyWhileTheLockWasFree(t *testing.T) {
 	}
 }
 
-// What waited under a leader that lived was not missed for want of a leader, neither by
-// its word nor by that of the next one.
+// Slots that waited under a live leader were not missed because of a missing leader. Neither this leader nor the next leader reports
+// them so.
 func TestWhatWaitedUnderALeaderIsNotMissedForWantOfOne(t *testing.T) {
 	for _, catchUp := range []plan.CatchUp{plan.CatchUpNone, plan.CatchUpLatest, plan.CatchUpAll} {
 		t.Run("ForRoom/"+string(catchUp), func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestWhatWaitedUnderALeaderIsNotMissedForWantOfOne(t *testing.T) {
 				after(time.Second)
 				second.end()
 				told := second.misses()
-				// long at 162, and flush at 160 maybe
+				// These are long at 162, and perhaps flush at 160.
 				want(t, "for want of a leader, under the second", told[job.ReasonNoLeader] <= 2, true)
 				want(t, "for a reason that nobody knows", told[job.ReasonUnknown], 1) // flush at 140
 			})

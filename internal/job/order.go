@@ -6,31 +6,30 @@ import (
 	"fmt"
 )
 
-// The errors of orders, matched by errors.Is.
+// RunNow, Cancel and Paused return these errors, which are matched by errors.Is.
 var (
-	// ErrUnknown: this node has no such job.
+	// ErrUnknown means that this node has no such job.
 	ErrUnknown = errors.New("job: unknown")
-	// ErrRunning: a run of the job goes on.
+	// ErrRunning means that a run of the job is in progress.
 	ErrRunning = errors.New("job: running already")
 )
 
 // Manual is a run requested by an operator.
 type Manual struct {
 	Job string
-	ID  string // of the run and of its request in the ledger
+	ID  string // the ID of the run and of its request in the ledger
 	By  string // requester and reason: "by alice: end of month"
-	// Force runs it regardless of the job's Overlap.
+	// Force runs the job regardless of its Overlap.
 	Force bool
 }
 
-// RunNow starts a run of a job outside its schedule, under the ID of its request in the ledger,
-// so that it happens once across all nodes. It returns when the ledger has answered: nil if the
-// run has begun, else an error such as [ErrUnknown], [ErrRunning], [ErrPaused] or
-// [ErrSlotTaken]. It may wait for other runs, by the job's Overlap or for room. If ctx ends
-// first the run does not begin, unless its claim is under way; calling again with the same ID
-// is safe and shows which.
+// RunNow starts a run of a job outside its schedule, under the ID of its request in the ledger, so that the run happens once across all
+// nodes. It returns when the ledger has answered: nil if the run has begun, otherwise an error such as [ErrUnknown], [ErrRunning],
+// [ErrPaused] or [ErrSlotTaken]. The run may have to wait for other runs because of the job's Overlap, or because of MaxConcurrent. If ctx
+// ends first, the run does not begin, unless its claim is already in progress. Another call with the same ID is safe and shows whether the
+// run has begun.
 //
-// An "@always" job has one run only, forced or not.
+// An "@always" job never has more than one run, even if the run is forced.
 func (r *Runner) RunNow(ctx context.Context, m Manual) error {
 	return r.order(ctx, func(s *session, reply chan<- error) {
 		p, err := s.find(m.Job)
@@ -42,24 +41,22 @@ func (r *Runner) RunNow(ctx context.Context, m Manual) error {
 	})
 }
 
-// Cancelled is the outcome of an order to cancel.
+// Cancelled is the outcome of [Runner.Cancel].
 type Cancelled struct {
-	// Runs are the IDs of the cancelled runs and of dropped manual ones. The runs may not have
-	// ended yet.
+	// Runs are the IDs of the cancelled runs and of the dropped manual runs. The runs may not have ended yet.
 	Runs []string
-	// Retry is the dropped attempt of a run whose work had failed while its result was on its
-	// way to the ledger; 0: none.
+	// Retry is the number of the dropped attempt of a run whose work had failed, but whose result was not recorded yet. 0 means that no
+	// attempt was dropped.
 	Retry int
 }
 
-// Cancel ends a run of a job; with "" for its ID, all runs, waiting ones and retrials included.
-// why continues the word "cancelled": "by alice: wrong input". It does not return a run that
-// does not exist or whose work has returned. [ErrUnknown] if this node has no such job,
-// [ErrNotLeader] without a term.
+// Cancel ends a run of a job. If runID is "", it ends all runs, including waiting runs and retrials. The argument why continues the word
+// "cancelled": "by alice: wrong input". The result does not contain a run that does not exist or whose work has returned. Cancel returns
+// [ErrUnknown] if this node has no such job, and [ErrNotLeader] if there is no term.
 func (r *Runner) Cancel(ctx context.Context, job, runID, why string) (Cancelled, error) {
 	done := make(chan Cancelled, 1) // read after the order is answered
 	err := r.order(ctx, func(s *session, reply chan<- error) {
-		p := s.jobs[job] // also a removed job while a run of it goes on
+		p := s.jobs[job] // also finds a removed job while a run of this job is in progress
 		if p == nil {
 			reply <- fmt.Errorf("job %q: %w", job, ErrUnknown)
 			return
@@ -73,13 +70,12 @@ func (r *Runner) Cancel(ctx context.Context, job, runID, why string) (Cancelled,
 	return <-done, nil
 }
 
-// errCancelled begins the cause of a run that an operator has cancelled.
+// errCancelled is the beginning of the cause of a run that an operator has cancelled.
 var errCancelled = errors.New("cancelled")
 
-// Paused reports that the ledger has paused a job, with the reason, or with "" that the job is
-// not paused. It may be called repeatedly. It matters for "@always" jobs: a pause ends their
-// run, and they restart at once after it. Runs of other jobs end by themselves, and the ledger
-// refuses their slots.
+// Paused informs the Runner that a job is paused in the ledger, and why. An empty reason means that the job is not paused. Paused may be
+// called repeatedly. It matters for "@always" jobs: a pause ends their run, and the jobs restart as soon as the pause ends. Runs of other
+// jobs end by themselves, and the ledger refuses their slots.
 func (r *Runner) Paused(ctx context.Context, job, reason string) error {
 	return r.order(ctx, func(s *session, reply chan<- error) {
 		p, err := s.find(job)
@@ -98,8 +94,8 @@ func (s *session) find(name string) (*scheduledJob, error) {
 	return nil, fmt.Errorf("job %q: %w", name, ErrUnknown)
 }
 
-// order runs a function in the loop of the running term and waits for its reply; there is at
-// most one. [ErrNotLeader] without a term.
+// order runs a function in the loop of the running term and waits for its reply. The function sends at most one reply. order returns
+// [ErrNotLeader] if there is no term.
 func (r *Runner) order(ctx context.Context, do func(*session, chan<- error)) error {
 	r.mu.Lock()
 	s := r.session

@@ -14,13 +14,13 @@ import (
 // maxEntries is the maximum number of waiting entries per job.
 const maxEntries = 1000
 
-// outbox records in the background: missed slots, and results that could not be recorded at
-// once. It retries until the term ends, in order within a job and by turns among jobs, so that
-// an entry that the ledger refuses does not block other jobs.
+// outbox records missed slots, and results that could not be recorded at once, in the background. It retries until FinishTimeout after the
+// term's end. It records the entries of one job in order, and takes turns among the jobs, so that an entry that the ledger refuses does not
+// block other jobs.
 type outbox struct {
 	recorder
 	ctx  context.Context // ends some time after the term
-	gone chan struct{}   // closed when it has stopped
+	gone chan struct{}   // closed when the outbox has stopped
 
 	mu      sync.Mutex
 	entries map[string][]*entry // by job
@@ -33,7 +33,7 @@ type outbox struct {
 type entry struct {
 	miss *Missed
 	rec  *Record
-	sent bool        // it may be recorded already: nothing may be added
+	sent bool        // the entry may be recorded already, so no slots may be added
 	done func(error) // called in the loop
 }
 
@@ -47,7 +47,7 @@ type recorder struct {
 	post   func(func()) // runs a function in the loop
 }
 
-// newOutbox returns the outbox of a term, which ends with ctx.
+// newOutbox returns the outbox of a term. The outbox ends at most FinishTimeout after the term's context.
 func newOutbox(term context.Context, c recorder) *outbox {
 	o := &outbox{recorder: c, gone: make(chan struct{}), entries: make(map[string][]*entry), wake: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(term))
@@ -64,8 +64,8 @@ func newOutbox(term context.Context, c recorder) *outbox {
 	return o
 }
 
-// miss records missed slots and calls done in the loop. Slots that are joined to a waiting entry
-// share its done.
+// miss adds missed slots to the outbox. The loop calls the function done when they are recorded. If the slots continue the last waiting
+// entry, they are added to this entry and share its done function. In this case miss returns false.
 func (o *outbox) miss(m Missed, done func(Missed, error)) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -81,12 +81,12 @@ func (o *outbox) miss(m Missed, done func(Missed, error)) bool {
 	return true
 }
 
-// joins reports whether the other report begins where this one ends.
+// joins reports whether the report in the argument next begins where this report ends.
 func (m *Missed) joins(next Missed) bool {
 	return m.Reason == next.Reason && m.Count > 0 && !next.After.IsZero() && next.After.Equal(m.Slot)
 }
 
-// record records how a run ended.
+// record adds the result of a run to the outbox.
 func (o *outbox) record(rec Record, done func(error)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -99,7 +99,7 @@ func (o *outbox) add(job string, e *entry) {
 	}
 	o.entries[job] = append(o.entries[job], e)
 	if n := len(o.entries[job]); n > maxEntries {
-		o.entries[job] = append(o.entries[job][:1], o.entries[job][2:]...) // not the entry that is being sent
+		o.entries[job] = append(o.entries[job][:1], o.entries[job][2:]...) // keep the entry that is being sent
 	}
 	o.nudge()
 }
@@ -111,7 +111,7 @@ func (o *outbox) nudge() {
 	}
 }
 
-// close stops the outbox when it is empty or its time is over.
+// close makes the outbox stop as soon as it is empty, or when its time is over.
 func (o *outbox) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -119,7 +119,7 @@ func (o *outbox) close() {
 	o.nudge()
 }
 
-// run sends entries until it is closed.
+// run sends entries until the outbox is closed.
 func (o *outbox) run() {
 	defer close(o.gone)
 	failed := 0 // in a row
@@ -152,7 +152,7 @@ func (o *outbox) run() {
 	}
 }
 
-// next is the first entry of the next job.
+// next returns the first entry of the job whose turn is next, and reports whether the outbox is closing.
 func (o *outbox) next() (string, *entry, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -181,7 +181,7 @@ func (o *outbox) send(e *entry) error {
 	return err
 }
 
-// finished removes an entry if the ledger has answered; else it waits for the job's next turn.
+// finished removes an entry if the ledger has answered. An unanswered entry waits for the job's next turn.
 func (o *outbox) finished(job string, e *entry, err error) bool {
 	done := err == nil || errors.Is(err, ErrNotLeader) || e.miss != nil &&
 		(errors.Is(err, ErrSlotTaken) || errors.Is(err, ErrAhead) && !e.miss.nothingKnown())

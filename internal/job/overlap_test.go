@@ -13,7 +13,7 @@ import (
 	"baton/internal/job/plan"
 )
 
-// with returns a job with something about it changed.
+// with returns a job after a change.
 func with(j job.Job, change func(*job.Job)) job.Job {
 	change(&j)
 	return j
@@ -24,7 +24,7 @@ func overlapping(t testing.TB, how plan.Overlap, interval string, work job.Func)
 	return with(every(t, "flush", interval, work), func(j *job.Job) { j.Overlap = how })
 }
 
-// trail tells how runs were tried, ended and why: "schedule 5 cancelled".
+// states returns the states in which runs ended, in order.
 func (n *node) states() []job.State {
 	list := []job.State{}
 	for _, rec := range n.records() {
@@ -38,7 +38,7 @@ func TestOfSlotsThatWaitTheLatestIsRun(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
 		n := lead(t, ledger, overlapping(t, plan.OverlapQueueOne, "5s", takes(12*time.Second)))
 		after(34 * time.Second)
-		// 5 until 17, then 15 until 29, then 25.
+		// The run of 5 lasts until 17, then the run of 15 until 29, then 25 runs.
 		want(t, "starts", n.starts("flush"), []float64{5, 15, 25})
 		want(t, "missed", n.misses(), map[job.Reason]int{job.ReasonOverlap: 2}) // 10, 20; 30 waits
 		n.end()
@@ -144,7 +144,7 @@ func TestManualRunIsRefusedWhereNoMoreMayOverlap(t *testing.T) {
 	})
 }
 
-// A claim that is overtaken by the claim of a later slot is refused, and its slot lost.
+// If the claim of a later slot overtakes a claim, the earlier claim is refused, and its slot is lost.
 func TestRunsThatMayOverlapClaimOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
@@ -163,7 +163,7 @@ func TestRunsThatMayOverlapClaimOneAfterTheOther(t *testing.T) {
 			claimed = append(claimed, r.Slot.Sub(n.start).Seconds())
 		}
 		want(t, "claimed", claimed, []float64{0.5, 1, 1.5, 2})
-		starts := n.starts("flush") // of two at the same time either is told first
+		starts := n.starts("flush") // the order in the reports of two simultaneous starts is random
 		slices.Sort(starts)
 		want(t, "starts", starts, []float64{0.5, 1, 1.5, 2})
 		n.end()
@@ -223,7 +223,7 @@ func TestManualRunOverlapsAsSlotsDo(t *testing.T) {
 	}
 }
 
-// An operator's request is read again and again until it is answered.
+// An operator's request is read repeatedly until it is answered.
 func TestManualRunThatIsAskedForAgainIsTheSameOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// maxStack is the kept length of a panic's stack, from the panic on.
+	// maxStack is the number of bytes that are kept of a panic's stack, from the panic on.
 	maxStack = 4 << 10
-	// maxError is the maximum length of a run's error in the history.
+	// maxError is the maximum length in bytes of a run's error in the history.
 	maxError = 8 << 10
 )
 
-// panicError is a panic of a job's work.
+// panicError is the error of work that has panicked.
 type panicError struct {
 	value any
 	stack string
@@ -34,8 +34,8 @@ func (g *goneError) Error() string {
 	return "the work has ended its goroutine (runtime.Goexit)\n" + g.stack
 }
 
-// call does the work and turns a panic into an error. The work has its own goroutine, because
-// runtime.Goexit must not end the run's.
+// call does the work and turns a panic into an error. The work has its own goroutine, because runtime.Goexit must not end the goroutine
+// of the run.
 func call(ctx context.Context, work Func, run Run) (Result, error) {
 	var (
 		res Result
@@ -72,7 +72,7 @@ func panicStack(stack []byte) string {
 
 func clipStack(stack []byte) string { return string(stack[:min(len(stack), maxStack)]) }
 
-// clip shortens a text for the history, keeping it valid UTF-8.
+// clip shortens a text for the history and keeps it valid UTF-8.
 func clip(text string) string {
 	if len(text) > maxError {
 		text = text[:maxError] + "…"

@@ -9,12 +9,12 @@ import (
 type scheduledJob struct {
 	*machine
 	index    int        // in the queue; -1: not in the queue
-	at       time.Time  // time of its next handling
+	at       time.Time  // time when the job is next handled
 	missLog  logLimiter // limits log lines about misses
-	failures failureLog // has a lock of its own
+	failures failureLog // has its own lock
 }
 
-// queue is a heap of jobs by the time of their next handling.
+// queue is a heap of jobs, ordered by the time when each job is next handled.
 type queue []*scheduledJob
 
 func (q queue) Len() int           { return len(q) }
@@ -43,7 +43,7 @@ func (q *queue) Pop() any {
 	return p
 }
 
-// set places a job by its next handling; zero removes it.
+// set places a job by the time when it is next handled. A zero time removes the job.
 func (q *queue) set(p *scheduledJob, at time.Time) {
 	p.at = at
 	switch {

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// verdict is the decision about the first queued item of a job.
-type verdict int
+// admission is the decision whether the first queued run of a job begins.
+type admission int
 
 const (
-	starts  verdict = iota // now
-	waits                  // it stays where it is
-	refused                // it is not run
+	admitted admission = iota // the item begins now
+	deferred                  // the item stays in the queue
+	rejected                  // the item is not run
 )
 
-// advance begins the runs of a job that can begin; the rest waits.
+// advance begins the queued runs of a job that can begin. The other runs wait.
 func (m *machine) advance() {
 	m.roomless = time.Time{}
 	if m.over || m.closing {
@@ -22,8 +22,8 @@ func (m *machine) advance() {
 	}
 	m.expire()
 	for it := m.head(); it != nil; it = m.head() {
-		why, v := m.judge(it)
-		if v == waits {
+		why, v := m.admit(it)
+		if v == deferred {
 			if m.supersede(why) {
 				continue
 			}
@@ -36,7 +36,7 @@ func (m *machine) advance() {
 			break
 		}
 		m.take(it)
-		if v == starts {
+		if v == admitted {
 			m.begin(it)
 		} else {
 			m.refuse(it, why)
@@ -44,8 +44,8 @@ func (m *machine) advance() {
 	}
 }
 
-// head is the first queued item; the backlog comes last. nil: nothing waits.
-func (m *machine) head() *item {
+// head returns the first queued run, or else a run of the next slot of the backlog. It returns nil if nothing waits.
+func (m *machine) head() *dueRun {
 	if len(m.queued) > 0 {
 		return m.queued[0]
 	}
@@ -57,14 +57,14 @@ func (m *machine) head() *item {
 		m.slots.backlog = backlog{}
 		return nil
 	}
-	return &item{
+	return &dueRun{
 		run:   Run{Slot: slot, Trigger: TriggerCatchUp, Attempt: 1},
 		after: m.slots.backlog.After, due: m.due(slot), serial: true, why: m.slots.backlog.reason,
 	}
 }
 
-// take removes the first queued item.
-func (m *machine) take(it *item) {
+// take removes the run that head has returned.
+func (m *machine) take(it *dueRun) {
 	if it.serial {
 		m.slots.backlog.After = it.run.Slot
 		return
@@ -73,36 +73,35 @@ func (m *machine) take(it *item) {
 	m.queued = m.queued[1:]
 }
 
-// judge decides whether a run may begin now, and if not, why.
-func (m *machine) judge(it *item) (Reason, verdict) {
+// admit decides whether a run may begin now. If not, it returns the reason.
+func (m *machine) admit(it *dueRun) (Reason, admission) {
 	if it.manual() && it.ctx.Err() != nil {
-		return "", refused // the requester has gone and will ask again
+		return "", rejected // the requester has gone and will ask again
 	}
-	// The ledger takes slots in order only.
+	// The ledger accepts slots only in order.
 	if f := m.asking(); !it.manual() && f != nil {
 		if !f.asked.Load() {
-			return ReasonLate, waits // its claim is asked for later
+			return ReasonLate, deferred // its claim is requested later
 		}
-		return ReasonLedger, waits
+		return ReasonLedger, deferred
 	}
 	if m.busy() {
-		if why, v := m.timing.overlap(m, it); v != starts {
+		if why, v := m.timing.overlap(m, it); v != admitted {
 			return why, v
 		}
 	}
 	if it.slotted() && (!m.known || m.recording() || m.orphans > 0 && m.clock.Before(m.orphansUntil)) {
-		return ReasonLedger, waits
+		return ReasonLedger, deferred
 	}
 	if m.room <= 0 && !m.timing.endless() {
-		return ReasonConcurrency, waits
+		return ReasonConcurrency, deferred
 	}
-	return "", starts
+	return "", admitted
 }
 
-// begin starts the run's goroutine, which claims first: a ledger that does not answer must not
-// delay the other jobs.
-func (m *machine) begin(it *item) {
-	f := m.newFlight(it)
+// begin starts the run's goroutine, which makes the claim, because a ledger that does not answer must not delay the other jobs.
+func (m *machine) begin(it *dueRun) {
+	f := m.newActiveRun(it)
 	if !it.manual() {
 		var err error
 		if f.run.ID, err = m.newID(); err != nil {
@@ -118,11 +117,11 @@ func (m *machine) begin(it *item) {
 	m.start(f)
 }
 
-// supersede drops earlier items in favour of later ones: of waiting slots the latest stays, and
-// of items that wait for a run of the same job, too. It reports whether any was dropped.
+// supersede drops waiting runs that later waiting runs replace, and reports whether it dropped a run. Of several waiting slots it keeps the
+// latest. It also keeps the latest of several waiting runs that cannot begin because another run of the job is in progress.
 func (m *machine) supersede(why Reason) bool {
 	kept := m.queued[:0:0]
-	var gone []*item
+	var gone []*dueRun
 	behind := m.orphans > 0 || len(m.queued) > 0 && m.queued[0].rerun
 	for i, it := range m.queued {
 		it.behind = it.behind || behind && it.slotted()
@@ -141,8 +140,8 @@ func (m *machine) supersede(why Reason) bool {
 	return len(gone) > 0
 }
 
-// outdone reports whether a later queued item replaces a run.
-func outdone(it *item, later []*item, why Reason) bool {
+// outdone reports whether a later queued run replaces a run.
+func outdone(it *dueRun, later []*dueRun, why Reason) bool {
 	for _, l := range later {
 		if why == ReasonOverlap || it.slotted() && l.slotted() {
 			return true
@@ -151,8 +150,8 @@ func outdone(it *item, later []*item, why Reason) bool {
 	return false
 }
 
-// refuse answers the requester of a refused run.
-func (m *machine) refuse(it *item, why Reason) {
+// refuse handles a run that will not begin. It answers the requester of a manual run, removes a retrial, or reports the slot as missed.
+func (m *machine) refuse(it *dueRun, why Reason) {
 	switch {
 	case it.manual():
 		m.answer(it.reply, fmt.Errorf("start job %q: %w", m.job.Name, ErrRunning))

@@ -9,16 +9,16 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// again is the interval at which a repeated text is logged again.
+// again is the minimum time between two log lines with the same text.
 const again = time.Minute
 
 // logLimiter suppresses repetitions of one log line.
 type logLimiter struct {
 	text string
-	at   time.Time // when it was logged
+	at   time.Time // when the text was logged
 }
 
-// level is the log level for a text: loud if it is new, else Debug.
+// level returns the log level for a text: the level in the argument loud if the text is new, otherwise Debug.
 func (q *logLimiter) level(text string, loud zapcore.Level, now time.Time) zapcore.Level {
 	if text == q.text && now.Sub(q.at) < again {
 		return zapcore.DebugLevel
@@ -27,27 +27,26 @@ func (q *logLimiter) level(text string, loud zapcore.Level, now time.Time) zapco
 	return loud
 }
 
-// failureLog counts a job's consecutive failures. Several runs may end at a time.
+// failureLog counts a job's consecutive failures. Several runs may end at the same time.
 type failureLog struct {
 	mu sync.Mutex
 	logLimiter
 	failures int
-	logged   bool // one of them
+	logged   bool // one of these failures was logged
 }
 
-// reporter logs and counts results of runs and missed slots. It is safe for several goroutines,
-// except for the fields of a scheduledJob.
+// reporter logs and counts results of runs and missed slots. Several goroutines may use it, but only the loop may pass it a scheduledJob.
 type reporter struct {
 	ctx     context.Context // of the term
 	log     *zap.Logger
 	cfg     *Config
-	orphans tally // runs that an earlier leader has lost
-	cut     tally // runs that the end of the term has ended
-	missed  map[Reason]*missTally
+	orphans groupedRuns // runs that an earlier leader has lost
+	cut     groupedRuns // runs that the end of the term has cancelled
+	missed  map[Reason]*groupedMisses
 }
 
-// loud is the log level for an error of one job: Debug if the error concerns all jobs, which is
-// logged once.
+// loud returns the log level for an error of one job: it is Debug if the error concerns all jobs, because such an error is logged only
+// once.
 func (r *reporter) loud(level zapcore.Level, err error) zapcore.Level {
 	if err != nil && r.cfg.Shared(err) {
 		return zapcore.DebugLevel
@@ -95,8 +94,8 @@ func (r *reporter) run(t *failureLog, rec Record, err error) {
 	}
 }
 
-// reportMissed counts slots that are not run, and gathers them for the log. It reports whether they are the first that
-// reportMisses logs.
+// reportMissed counts slots that are not run, and gathers them for the log. It reports whether these slots are the first since reportMisses
+// was called.
 func (r *reporter) reportMissed(p *scheduledJob, m Missed, refused error) bool {
 	r.cfg.OnMissed(m)
 	loud, text := zapcore.WarnLevel, "slots were not run"
@@ -104,11 +103,11 @@ func (r *reporter) reportMissed(p *scheduledJob, m Missed, refused error) bool {
 	case m.nothingKnown():
 		loud, text = zapcore.DebugLevel, "the ledger has no state of the job: the job is new, or the ledger has lost its data"
 	case m.Reason != ReasonLate && m.Reason != ReasonLedger:
-		loud = zapcore.InfoLevel // expected of a long run, of every failover, logged already, or wanted
+		loud = zapcore.InfoLevel // a long run, a failover or an operator's order explains the miss, or its cause is already logged
 	}
 	why := m.Err
 	if why == nil && m.Reason == ReasonLedger {
-		why = refused // it has waited for one that the ledger did not take
+		why = refused // the slot has waited for another slot or record that the ledger did not accept
 	}
 	if loud = r.loud(loud, why); loud > zapcore.DebugLevel {
 		loud = p.missLog.level(string(m.Reason), loud, time.Now())
@@ -120,8 +119,8 @@ func (r *reporter) reportMissed(p *scheduledJob, m Missed, refused error) bool {
 	return false
 }
 
-// lost logs a lost run, or that it cannot be recorded. It reports whether it is the first of several that reportLost
-// logs in one line.
+// lost logs a lost run, or logs that the loss cannot be recorded. It reports whether this run is the first of several runs that
+// reportLost logs in one line.
 func (r *reporter) lost(rec Record, rerun bool, err error) bool {
 	if err != nil {
 		r.log.Log(r.loud(zapcore.WarnLevel, err), "cannot record that a run was lost with its leader",

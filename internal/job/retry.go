@@ -13,8 +13,8 @@ import (
 	"baton/internal/job/schedule"
 )
 
-// retryAt is the time of the next attempt after a failed run; zero: none, also if the job's next
-// slot is due before.
+// retryAt returns the time of the next attempt after a failed run. It returns zero if there is no next attempt, or if the job's next
+// slot is due earlier.
 func retryAt(j Job, rec Record, err error) time.Time {
 	wrong := rec.State == StateFailed || rec.State == StateTimedOut
 	_, pauses := errors.AsType[*PauseError](err)
@@ -28,15 +28,15 @@ func retryAt(j Job, rec Record, err error) time.Time {
 	return j.Retry.At(rec.Finished, rec.Attempt, next, rand.Float64())
 }
 
-// tryAgain schedules the retrial of a run that has ended, unless a later slot is under way or an
-// operator has cancelled it between its failure and the record of it.
-func (m *machine) tryAgain(f *flight, rec Record) {
+// tryAgain schedules the retrial of a run that has ended. It schedules no retrial if a later slot is in progress, or if an operator has
+// cancelled the run between the failure and the record of the failure.
+func (m *machine) tryAgain(f *activeRun, rec Record) {
 	if rec.RetryAt.IsZero() || m.over {
 		return
 	}
 	cancelled := f.cancelledBy(m)
 	r := &retrial{Retrial: Retrial{Slot: rec.Slot, Attempt: rec.Attempt + 1, At: rec.RetryAt}}
-	switch m.job.again().Failed(plan.Repeat{
+	switch m.job.rerunPolicy().Failed(plan.RerunState{
 		Cancelled: cancelled != nil || m.removed,
 		Later:     m.claimed.After(rec.Slot) || m.slotWaits() || !m.slots.backlog.Empty(),
 	}) {
@@ -53,9 +53,9 @@ func (m *machine) tryAgain(f *flight, rec Record) {
 	}
 }
 
-// cancelledBy is the cause if an operator has cancelled the run, or all runs of its job after
-// the work had returned. An update may have replaced the machine: m is the present one.
-func (f *flight) cancelledBy(m *machine) error {
+// cancelledBy returns the cause if an operator has cancelled the run, or all runs of its job after the work had returned. An update may
+// have replaced the machine of the run, so m is the present machine.
+func (f *activeRun) cancelledBy(m *machine) error {
 	switch {
 	case errors.Is(f.cause, errCancelled):
 		return f.cause
@@ -67,9 +67,9 @@ func (f *flight) cancelledBy(m *machine) error {
 	return nil
 }
 
-// item is the waiting run of a retrial.
-func (r *retrial) item(m *machine) *item {
-	return &item{
+// item returns the retrial as a waiting run.
+func (r *retrial) item(m *machine) *dueRun {
+	return &dueRun{
 		run: Run{Slot: r.Slot, Trigger: TriggerRetry, Attempt: r.Attempt},
 		due: latest(r.At, m.due(r.Slot)), rerun: r.rerun,
 	}

@@ -54,7 +54,7 @@ func TestRetrialIsGivenUpAtTheNextSlot(t *testing.T) {
 				t.Errorf("attempt %d of %v is to be tried again at %v", rec.Attempt, rec.Slot, rec.RetryAt)
 			}
 		}
-		// The second pause of about 40 s would end about a minute after the slot, or past it.
+		// The second pause of about 40 s would end about a minute after the slot, or after the next slot.
 		if len(ledger.Records()) < 4 || len(ledger.Records()) > 6 {
 			t.Errorf("%d runs of two slots", len(ledger.Records()))
 		}
@@ -139,14 +139,14 @@ func TestCancelTakesARetrialAwayThatIsJustBeingRecorded(t *testing.T) {
 	for _, c := range []struct {
 		fault jobtest.Fault
 		lasts time.Duration
-		at    time.Duration // when it is cancelled, after the run has gone wrong
+		at    time.Duration // when the run is cancelled, after it has failed
 		id    bool          // of the run
-		anew  bool          // the job is removed and configured again before its end is recorded
+		anew  bool          // the job is removed and configured again before the run's end is recorded
 		retry int
 	}{
 		{slow, time.Second, 200 * time.Millisecond, false, false, 2},
 		{slow, time.Second, 200 * time.Millisecond, true, false, 2},
-		{away, 5 * time.Minute, 4 * time.Minute, false, false, 0}, // no run goes on, and its end waits for the ledger
+		{away, 5 * time.Minute, 4 * time.Minute, false, false, 0}, // no run is in progress, and the end of the run waits for the ledger
 		{away, 5 * time.Minute, 4 * time.Minute, false, true, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestCancelTakesARetrialAwayThatIsJustBeingRecorded(t *testing.T) {
 	}
 }
 
-// A run that has succeeded cannot be cancelled while its end is on its way to the ledger.
+// A run that has succeeded cannot be cancelled while its end is being recorded.
 func TestCancelThatFindsOnlyAnEndOnItsWayCancelsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
@@ -221,11 +221,11 @@ func TestRetrialOverlapsAsSlotsDo(t *testing.T) {
 		after(5 * time.Minute)
 		n.end()
 		want(t, "starts", len(n.starts("flush")), 2)
-		want(t, "what the history says", ledger.Records()[1].Error, "not started: an earlier run of the job still goes on")
+		want(t, "what the history says", ledger.Records()[1].Error, "not started: an earlier run of the job is still in progress")
 	})
 }
 
-// The retrial must not be asked for before the ledger knows of it.
+// The retrial must not be requested before the ledger knows it.
 func TestRetrialSurvivesAnOutageOfTheLedger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
@@ -247,7 +247,7 @@ func TestJitterIsTheSameForAJobAndMovesAllThatCounts(t *testing.T) {
 		if offset <= 0 || offset >= j.Jitter || offset != j.Offset() || offset == other.Offset() || offset%time.Millisecond != 0 {
 			t.Fatalf("offsets %v, %v", offset, other.Offset())
 		}
-		time.Sleep(50 * time.Second) // the last slot's time is over
+		time.Sleep(50 * time.Second) // the last slot can no longer run
 		ledger := jobtest.NewLedger("me")
 		n := lead(t, ledger, j)
 		next, _ := n.Next("flush")
@@ -257,7 +257,7 @@ func TestJitterIsTheSameForAJobAndMovesAllThatCounts(t *testing.T) {
 		after(time.Millisecond)
 		want(t, "slots", n.starts("flush"), []float64{10})
 		n.end()
-		// A term that begins between a slot and its time does not catch up on it: it is to come.
+		// A term that begins between a slot and its due time does not catch up on the slot, because it is still to come.
 		time.Sleep(time.Minute - offset/2)
 		ledger.SetOwner("other")
 		n = leadAs(t, ledger, "other", job.Workload{Jobs: []job.Job{j}}, nil)

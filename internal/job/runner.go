@@ -14,40 +14,39 @@ import (
 // Config configures a [Runner]. Every field is optional. The hooks are called from several goroutines and must return at once.
 type Config struct {
 	Logger *zap.Logger
-	// ClaimTimeout is the time limit of one request to the ledger. Default: 1s.
+	// ClaimTimeout limits the time of one request to the ledger. Default: 1s.
 	ClaimTimeout time.Duration
-	// FinishTimeout is the time limit for recording a result, retries included. Recording can
-	// go on for so long after the term's end, so it must be shorter than the drain. Default: 1s.
+	// FinishTimeout limits the time for recording a result, including retries. Recording can continue for that time after the term's end,
+	// so FinishTimeout must be shorter than the drain time, within which a node ends its work. Default: 1s.
 	FinishTimeout time.Duration
-	// Clock reads the wall clock. Default: the system's. Its monotonic reading is ignored.
+	// Clock reads the wall clock. Default: the system's clock. The monotonic part of its times is ignored.
 	Clock func() time.Time
-	// ClockSet receives after Clock was set. Without it a jump of Clock is noticed within ten seconds.
+	// ClockSet receives a value after Clock was set. Without ClockSet a jump of Clock is noticed within ten seconds.
 	ClockSet <-chan struct{}
 
-	// CompareClocks is called, apart, when the wall clock has jumped or is not the ledger's: it compares them, and reports whether Clock
-	// is right now.
+	// CompareClocks is called in its own goroutine when the wall clock has jumped or differs from the ledger's clock. It compares the
+	// clocks, and reports whether the function Clock returns the correct time now.
 	CompareClocks func() bool
 
-	// Hold reports whether no run may begin for now, because the renewal of the lease is
-	// overdue. Slots that wait too long are missed as ReasonLate.
+	// Hold reports whether no run may begin for now, because the renewal of the lease is overdue. Slots that wait too long are missed with
+	// ReasonLate.
 	Hold func() bool
 
 	OnStart  func(Run)    // a slot is claimed and its run begins
-	OnFinish func(Record) // a run has ended; it may not be recorded yet
+	OnFinish func(Record) // a run has ended; its result may not be recorded yet
 	OnMissed func(Missed) // slots were not run
 
-	// LogFields are added to the log line of a run that has ended.
+	// LogFields returns additional fields for the log line of a run that has ended.
 	LogFields func(Run) []zap.Field
 
-	// OnAttempt is called after every request to the ledger on behalf of a job; err is nil
-	// after success, and ErrHeldBack if Hold let none begin. Shared reports whether an error
-	// concerns the ledger's store and not the job: OnAttempt logs it once for all jobs, and no
-	// job logs it again.
+	// OnAttempt is called after every request to the ledger on behalf of a job. err is nil after success, and ErrHeldBack if Hold let no
+	// request begin. The function Shared reports whether an error concerns the ledger's store and not the job. OnAttempt logs such an error
+	// once for all jobs, and no job logs the error again.
 	OnAttempt func(job string, err error)
 	Shared    func(err error) bool
 
-	// OnIdle is called when the term has ended and no run can change anything any more; only
-	// results are still being recorded. It returns the time limit for that.
+	// OnIdle is called when the term has ended and no run can change anything any more, because only results are still being recorded. It
+	// returns the time limit for recording these results.
 	OnIdle func() time.Duration
 }
 
@@ -93,8 +92,7 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Runner starts jobs at their slots while this node leads. It serves one term after another and
-// keeps nothing of an ended term.
+// Runner starts jobs at their slots while this node leads. It serves one term after another and keeps no state of an ended term.
 type Runner struct {
 	ledger Ledger
 	newID  func() (string, error)
@@ -103,17 +101,17 @@ type Runner struct {
 	mu       sync.Mutex
 	running  map[string]Active // by run ID
 	next     map[string]time.Time
-	progress time.Time // of the loop's last round; zero between terms
+	progress time.Time // time of the loop's last round; zero between terms
 	session  *session  // nil between terms
 }
 
-// Active is a run that goes on.
+// Active is a run that has not ended.
 type Active struct {
 	Run
 	Started time.Time
 }
 
-// NewRunner returns a Runner that claims slots in ledger and names runs by newID.
+// NewRunner returns a Runner that claims slots in the given ledger. The function newID returns the ID of a new run.
 func NewRunner(ledger Ledger, newID func() (string, error), cfg Config) *Runner {
 	cfg.setDefaults()
 	return &Runner{
@@ -125,10 +123,9 @@ func NewRunner(ledger Ledger, newID func() (string, error), cfg Config) *Runner 
 	}
 }
 
-// Run runs the jobs of one term. It starts nothing after ctx has ended. It returns when the work
-// of every run has returned, however long that takes, and the results are recorded, if the
-// ledger answers in time. The error is nil if ctx ended the term, else it is why the term must
-// end: [ErrNotLeader].
+// Run runs the jobs of one term. It starts nothing after ctx has ended. It returns when the work of every run has returned, without a
+// time limit, and the results are recorded, if the ledger answers in time. The error is nil if ctx ended the term. Otherwise the error
+// is the reason why the term must end: [ErrNotLeader].
 func (r *Runner) Run(ctx context.Context, term Term, w Workload) error {
 	if err := validate(w.Jobs); err != nil {
 		return err
@@ -139,7 +136,7 @@ func (r *Runner) Run(ctx context.Context, term Term, w Workload) error {
 	return s.run()
 }
 
-// Running returns the runs that go on, the longest first.
+// Running returns the runs in progress, the longest run first.
 func (r *Runner) Running() []Active {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,8 +148,7 @@ func (r *Runner) Running() []Active {
 	return list
 }
 
-// Next returns the time of a job's next slot, if this node leads. An "@always" job has one only
-// while it waits for its restart.
+// Next returns the time of a job's next slot, if this node leads. An "@always" job has a next slot only while it waits for its restart.
 func (r *Runner) Next(job string) (time.Time, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,8 +156,8 @@ func (r *Runner) Next(job string) (time.Time, bool) {
 	return at, ok
 }
 
-// SinceProgress is the time since the loop's last round; zero between terms. It exceeds maxSleep
-// only if the loop is stuck, regardless of jobs and ledger.
+// SinceProgress returns the time since the loop's last round, or zero between terms. This time exceeds maxSleep only if the loop is
+// stuck, whatever the jobs and the ledger do.
 func (r *Runner) SinceProgress() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -177,7 +173,7 @@ func (r *Runner) noteProgress(now time.Time) {
 	r.progress = now
 }
 
-// noteNext records the time of a job's next slot; zero: none.
+// noteNext records the time of a job's next slot, for the method Next. Zero means that the job has no next slot.
 func (r *Runner) noteNext(job string, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -214,10 +210,10 @@ func (r *Runner) forget() {
 	r.progress = time.Time{}
 }
 
-// now is the wall clock without the monotonic reading, which would hide that the clock was set.
+// now returns the wall clock's time without the monotonic reading, which would hide that the clock was set.
 func (r *Runner) now() time.Time { return r.cfg.Clock().Round(0) }
 
-// nowMillis is the time in the precision of slots.
+// nowMillis returns the present time in milliseconds, the precision of slots.
 func (r *Runner) nowMillis() time.Time { return r.now().Truncate(time.Millisecond) }
 
 // pause waits for d, or until ctx ends.

@@ -27,7 +27,7 @@ var errSteppedDown = errors.New("stepped down")
 // bubbleStart is when the clock of a bubble starts.
 func bubbleStart() time.Time { return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// node is a Runner in a bubble, with all that it told.
+// node is a Runner in a bubble, with everything that the Runner has reported.
 type node struct {
 	*job.Runner
 	t     testing.TB
@@ -45,26 +45,25 @@ type node struct {
 	missed  []job.Missed
 }
 
-// lead starts a term of a fresh node. Its lock's owner is "me".
+// lead starts a term of a new node. The owner of its lock is "me".
 func lead(t testing.TB, ledger job.Ledger, jobs ...job.Job) *node {
 	t.Helper()
 	return leadAs(t, ledger, "me", job.Workload{Jobs: jobs}, nil)
 }
 
-// leadAs starts a term of a fresh node by whatever owner, with another clock maybe. Nobody
-// has ever led before.
+// leadAs starts a term of a new node with any owner and any clock. No node has led before.
 func leadAs(t testing.TB, ledger job.Ledger, owner string, w job.Workload, clock func() time.Time) *node {
 	t.Helper()
 	return leadSince(t, ledger, owner, w, clock, bubbleStart().AddDate(-100, 0, 0))
 }
 
-// leadSince starts a term before which nobody has led since some time.
+// leadSince starts a term before which no node has led since a given time.
 func leadSince(t testing.TB, ledger job.Ledger, owner string, w job.Workload, clock func() time.Time, freeSince time.Time) *node {
 	t.Helper()
 	return leadWith(t, ledger, owner, w, job.Config{Clock: clock}, freeSince)
 }
 
-// leadWith starts a term with more of the configuration.
+// leadWith starts a term with additional settings.
 func leadWith(t testing.TB, ledger job.Ledger, owner string, w job.Workload, cfg job.Config, freeSince time.Time) *node {
 	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
@@ -99,7 +98,7 @@ func (n *node) note(add func()) {
 	add()
 }
 
-// end steps down and returns how long that took.
+// end steps down and returns how long this took.
 func (n *node) end() time.Duration {
 	n.t.Helper()
 	began := time.Now()
@@ -110,7 +109,7 @@ func (n *node) end() time.Duration {
 	return time.Since(began)
 }
 
-// starts lists the slots that were started, in seconds from the start of the term.
+// starts returns the slots that were started, in seconds from the start of the term.
 func (n *node) starts(name string) []float64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -158,7 +157,7 @@ func every(t testing.TB, name, interval string, work job.Func) job.Job {
 
 func nothing(context.Context, job.Run) (job.Result, error) { return job.Result{Rows: 3}, nil }
 
-// takes is work that lasts d and returns early when it is told to.
+// takes returns work that lasts d, and returns earlier if its context ends.
 func takes(d time.Duration) job.Func {
 	return func(ctx context.Context, _ job.Run) (job.Result, error) {
 		select {
@@ -179,7 +178,7 @@ func want[T any](t testing.TB, what string, got, want T) {
 
 func TestSlotsStartAtTheirTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(2 * time.Second) // terms do not begin at a slot
+		time.Sleep(2 * time.Second) // so that terms do not begin at a slot
 		var delays []time.Duration
 		work := func(_ context.Context, r job.Run) (job.Result, error) {
 			delays = append(delays, time.Since(r.Slot))
@@ -291,7 +290,7 @@ func TestEndOfTermCancelsRunsAndWaitsForThem(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
 		n := lead(t, ledger, every(t, "slow", "5s", slow), every(t, "quick", "1s", nothing))
 		after(5500 * time.Millisecond)
-		ledger.SetOwner("the next leader's") // the end is recorded all the same
+		ledger.SetOwner("the next leader's") // the end is still recorded
 		want(t, "time to step down", n.end(), 3*time.Second)
 		want(t, "starts while draining", n.starts("quick"), []float64{1, 2, 3, 4, 5})
 		records := ledger.Records()

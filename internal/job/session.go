@@ -10,61 +10,61 @@ import (
 )
 
 const (
-	// maxSleep is the longest sleep of the loop: within it the loop notices a clock that was
-	// set, or a suspend.
+	// maxSleep is the maximum sleep of the loop: within this time the loop notices that the clock was set, or that the machine was
+	// suspended.
 	maxSleep = 10 * time.Second
-	// lingering is how long a drain may take before the log names the runs that delay it.
+	// lingering is the time that a drain may take before the log names the runs that delay it.
 	lingering = time.Second
 )
 
-// session is one term of a Runner. One goroutine, the loop, owns it. Runs and requests to the
-// ledger have goroutines of their own, which pass their results to the loop as functions.
+// session is one term of a Runner. One goroutine, the loop, owns it. Runs and requests to the ledger have their own goroutines, which
+// pass their results to the loop as functions.
 type session struct {
 	*Runner
 	log *zap.Logger
 
-	ctx    context.Context // ends with the term; its cause is that of the runs' contexts
+	ctx    context.Context // ends with the term; its cause is also the cause of the runs' contexts
 	stop   context.CancelCauseFunc
 	events chan func()               // called by the loop
 	gone   chan struct{}             // closed when the loop has ended
-	fatal  error                     // why the term must end; nil: it need not
+	fatal  error                     // why the term must end; nil: it need not end
 	over   atomic.Pointer[time.Time] // when the term ended; nil before
 
 	leadership
-	jobs      map[string]*scheduledJob
-	queue     queue
-	flying    int                        // runs with a goroutine
-	comparing bool                       // the clocks are being compared
-	doubted   bool                       // a slot waits that is in the future by the ledger
-	eased     time.Time                  // when slots that seemed to be in the future were last tried again for that
-	acting    int                        // runs that count for the limit, runs that claim or work; the others only record
-	limit     int                        // maximum of simultaneous runs; 0: unlimited
-	occupied  int                        // runs that count for the limit
-	crowd     map[*scheduledJob]struct{} // jobs that wait for room
+	jobs        map[string]*scheduledJob
+	queue       queue
+	goroutines  int                        // runs with a goroutine
+	comparing   bool                       // the clocks are being compared
+	doubted     bool                       // a slot waits that is in the future by the ledger's clock
+	eased       time.Time                  // when slots that seemed to be in the future were last retried because of the ledger's answer
+	acting      int                        // runs that claim or work; the other runs only record
+	limit       int                        // maximum of simultaneous runs; 0: unlimited
+	occupied    int                        // runs that count for the limit
+	waitForRoom map[*scheduledJob]struct{} // jobs that wait for room
 
-	idle  func(ctx context.Context, jobs []string) []bool // Workload.Idle
-	early early                                           // runs of this round of the loop that may have nothing to do
+	idle           func(ctx context.Context, jobs []string) []bool // Workload.Idle
+	idleCandidates idleCandidates                                  // runs of this round of the loop that may have nothing to do
 
-	turns   Turns // of runs that claim
-	starts  Turns // of runs that start a process
-	outbox  *outbox
-	reports *reporter
-	closing chan<- error // the caller of EndFirst; nil: none
+	claimLimiter   StartLimiter // limiter of runs that claim
+	processLimiter StartLimiter // limiter of runs that start a process
+	outbox         *outbox
+	reports        *reporter
+	closing        chan<- error // the caller of EndFirst; nil: no caller
 }
 
 func (r *Runner) newSession(ctx context.Context, term Term, w Workload) *session {
 	s := &session{
-		Runner:     r,
-		log:        r.cfg.Logger.With(zap.String("node_id", term.NodeID), zap.Int64("epoch", term.Epoch)),
-		events:     make(chan func()),
-		turns:      NewTurns(),
-		starts:     NewTurns(),
-		gone:       make(chan struct{}),
-		jobs:       make(map[string]*scheduledJob, len(w.Jobs)),
-		leadership: leadership{term: term, began: r.nowMillis(), freeSince: term.FreeSince, newID: r.newID},
-		limit:      w.MaxConcurrent,
-		idle:       w.Idle,
-		crowd:      make(map[*scheduledJob]struct{}),
+		Runner:         r,
+		log:            r.cfg.Logger.With(zap.String("node_id", term.NodeID), zap.Int64("epoch", term.Epoch)),
+		events:         make(chan func()),
+		claimLimiter:   NewStartLimiter(),
+		processLimiter: NewStartLimiter(),
+		gone:           make(chan struct{}),
+		jobs:           make(map[string]*scheduledJob, len(w.Jobs)),
+		leadership:     leadership{term: term, began: r.nowMillis(), freeSince: term.FreeSince, newID: r.newID},
+		limit:          w.MaxConcurrent,
+		idle:           w.Idle,
+		waitForRoom:    make(map[*scheduledJob]struct{}),
 	}
 	if s.term.FreeSince = (time.Time{}); s.freeSince.IsZero() {
 		s.freeSince = s.began
@@ -79,7 +79,7 @@ func (r *Runner) newSession(ctx context.Context, term Term, w Workload) *session
 	return s
 }
 
-// add adds a job, from a time on.
+// add adds a job, whose slots begin at the time from.
 func (s *session) add(j Job, from time.Time) {
 	p := &scheduledJob{machine: &machine{job: j, leadership: &s.leadership}, index: -1}
 	s.jobs[j.Name] = p
@@ -101,7 +101,7 @@ func (s *session) run() error {
 	for s.ctx.Err() == nil {
 		seen = s.checkClock(seen)
 		s.startDue()
-		s.sendEarly()
+		s.tryIdleCandidates()
 		timer.Reset(s.untilNext())
 		select {
 		case <-s.ctx.Done():
@@ -112,7 +112,7 @@ func (s *session) run() error {
 			s.admit()
 		}
 	}
-	s.sendEarly()
+	s.tryIdleCandidates()
 	s.drain()
 	s.reports.reportLost()
 	s.reports.reportMisses()
@@ -143,8 +143,8 @@ func (s *session) post(do func()) {
 	}
 }
 
-// drain waits for every run; their contexts have ended. Results are recorded only while this
-// node leads: a ledger that does not answer must not be taken for work that does not end.
+// drain waits for every run after the runs' contexts have ended. Results are recorded only while this node leads, so drain must not
+// mistake a ledger that does not answer for work that does not end.
 func (s *session) drain() {
 	s.stop(nil)
 	for _, p := range s.jobs {
@@ -156,11 +156,11 @@ func (s *session) drain() {
 	defer ticker.Stop()
 	logged := false
 	var enough <-chan time.Time
-	for outbox := s.outbox.gone; s.flying > 0 || outbox != nil; {
+	for outbox := s.outbox.gone; s.goroutines > 0 || outbox != nil; {
 		if s.acting == 0 && enough == nil {
-			enough = time.After(min(s.cfg.OnIdle(), 2*s.cfg.FinishTimeout)) // a healthy ledger answers before
+			enough = time.After(min(s.cfg.OnIdle(), 2*s.cfg.FinishTimeout)) // a healthy ledger answers earlier
 		}
-		if s.flying == 0 {
+		if s.goroutines == 0 {
 			s.outbox.close()
 		}
 		s.noteProgress(time.Now())
@@ -172,7 +172,7 @@ func (s *session) drain() {
 		case <-enough:
 			s.log.Warn("term ended before all run results were recorded; the next leader counts unrecorded runs "+
 				"as lost",
-				zap.Int("runs", s.flying))
+				zap.Int("runs", s.goroutines))
 			return
 		case <-ticker.C:
 			if !logged {
@@ -203,7 +203,7 @@ func (s *session) fail(err error) {
 	}
 }
 
-// answer sends an answer; the channel has room for one.
+// answer sends err to a channel. Only the first call for a channel has an effect, because the channel has room for one answer.
 func answer(to chan<- error, err error) {
 	if to == nil {
 		return

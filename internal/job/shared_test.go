@@ -19,7 +19,7 @@ import (
 
 var errStoreFull = errors.New("the store is full")
 
-// storeTrouble counts attempts, and knows one error that is nobody's fault.
+// storeTrouble counts attempts, and recognises one error that is not the fault of any job.
 type storeTrouble struct{ failed, answered atomic.Int64 }
 
 func (s *storeTrouble) config(logs *zap.Logger) job.Config {
@@ -36,7 +36,7 @@ func (s *storeTrouble) config(logs *zap.Logger) job.Config {
 	}
 }
 
-// ledgerWithout answers nothing but an error as long as it is full.
+// ledgerWithout answers only with an error as long as it is full.
 type ledgerWithout struct {
 	job.Ledger
 	full atomic.Bool
@@ -63,8 +63,8 @@ func (l *ledgerWithout) Miss(ctx context.Context, t job.Term, m job.Missed) erro
 	return l.Ledger.Miss(ctx, t, m)
 }
 
-// What keeps the ledger from recording anything is told once by whoever is told of the
-// attempts: the log has no line of it for each job, and keeps those of what is a job's own.
+// If an error keeps the ledger from recording anything, the receiver of the attempts reports the error once. The log has no line about
+// this error for each job, but still has the lines about a job's own errors.
 func TestTroubleOfTheLedgersStoreIsNotToldOfEachJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := &ledgerWithout{Ledger: jobtest.NewLedger("me")}
@@ -116,8 +116,8 @@ func TestTroubleOfTheLedgersStoreIsNotToldOfEachJob(t *testing.T) {
 	})
 }
 
-// Runs that are under way when the trouble begins cannot be recorded: the slots that wait for that
-// are missed for the same reason.
+// The end of runs in progress cannot be recorded when the trouble begins. The slots that wait for these records are missed for the same
+// reason.
 func TestSlotsThatWaitForTheRecordOfARunAreNotToldOfEachJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := &ledgerWithout{Ledger: jobtest.NewLedger("me")}
@@ -150,8 +150,7 @@ func TestSlotsThatWaitForTheRecordOfARunAreNotToldOfEachJob(t *testing.T) {
 	})
 }
 
-// However many runs the end of a term ends, they are a line, and so are those of a leader
-// that was lost.
+// All runs that the end of a term ends are one log line, however many they are. The runs of a lost leader are also one log line.
 func TestTheEndOfATermIsALineForAllItsRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
@@ -170,12 +169,12 @@ func TestTheEndOfATermIsALineForAllItsRuns(t *testing.T) {
 		told := map[string]int{}
 		for _, l := range n.logs.Filter(func(l observer.LoggedEntry) bool { return l.Level > zapcore.DebugLevel }).All() {
 			told[l.Message]++
-			if f := l.ContextMap(); l.Message == "the end of the term cancelled runs" &&
+			if f := l.ContextMap(); l.Message == "runs were cancelled because the term ended" &&
 				(f["runs"] != int64(20) || f["all_jobs"] != int64(20) || len(f["jobs"].([]any)) != 10) {
 				t.Errorf("%v", f)
 			}
 		}
-		if len(told) != 2 || told["the end of the term cancelled runs"] != 1 ||
+		if len(told) != 2 || told["runs were cancelled because the term ended"] != 1 ||
 			told["term ended; waiting for these runs to return"] != 1 {
 			t.Errorf("lines: %v", told)
 		}

@@ -11,24 +11,24 @@ import (
 	"baton/internal/job/schedule"
 )
 
-// timing is the schedule-dependent part of a job's machine: when the job starts, and what happens
-// to a start that is not possible. It is [slots] or [always].
+// timing is the schedule-dependent part of a job's machine: when the job starts, and what happens if a start is not possible. It is
+// [slots] or [always].
 type timing interface {
 	from(m *machine, at time.Time) // the job starts from a time on
 	due(m *machine)                // the next start is due
-	// endless: runs end only when they are cancelled. They take no room, never overlap, and end
-	// with the job.
+	// endless reports whether runs end only when they are cancelled. Such runs do not count for MaxConcurrent, never overlap, and end with
+	// the job.
 	endless() bool
-	overlap(m *machine, it *item) (Reason, verdict)   // a run is due while another goes on
-	unnamed(m *machine, f *flight, err error)         // a run got no ID
-	refused(m *machine, f *flight, err error)         // the ledger has refused a start
-	ended(m *machine, lasted time.Duration)           // a run has ended
-	learn(m *machine, st Standing, known, fresh bool) // the job's standing has arrived
-	clockBack(m *machine)                             // the wall clock was put back
-	left(m *machine)                                  // an update replaces this timing by the other
-	entered(m *machine)                               // an update replaces the other timing by this one
-	changed(m *machine, old Job)                      // an update changes the job but not its schedule
-	pauseChanged(m *machine, reason string)           // the job is paused, or with "" it is not
+	overlap(m *machine, it *dueRun) (Reason, admission)  // a run is due while another run is in progress
+	unnamed(m *machine, f *activeRun, err error)         // a run got no ID
+	refused(m *machine, f *activeRun, err error)         // the ledger has refused a start
+	ended(m *machine, lasted time.Duration)              // a run has ended
+	learn(m *machine, st ResumeState, known, fresh bool) // the job's state has arrived
+	clockBack(m *machine)                                // the wall clock was put back
+	left(m *machine)                                     // an update replaces this timing by the other timing
+	entered(m *machine)                                  // an update replaces the other timing by this timing
+	changed(m *machine, old Job)                         // an update changes the job but not its schedule
+	pauseChanged(m *machine, reason string)              // the job is paused, or with "" it is not
 }
 
 func (m *machine) timingOf() timing {
@@ -38,16 +38,16 @@ func (m *machine) timingOf() timing {
 	return &m.slots
 }
 
-// slots is the timing of a job with slots: which are settled, and which are pending.
+// slots is the timing of a job with slots. It records which slots are settled and which are pending.
 type slots struct {
 	prev           time.Time // the slot that came due last; zero: unknown
-	base           time.Time // slots up to here are not in this term's schedule
-	settledThrough time.Time // slots up to here are claimed, or counted as missed
-	begunThisTerm  bool      // a slot of this term was begun, or waits: earlier ones can no longer be claimed
-	retryAfter     time.Time // the next slot is ahead of the ledger's clock and not tried before this
-	backlog        backlog   // slots that are run one after the other, behind the line
-	// disowned are runs whose claim got no answer, by slot in ms, until the ledger has answered
-	// whether it was granted.
+	base           time.Time // slots up to this time are not in this term's schedule
+	settledThrough time.Time // slots up to this time are claimed, or counted as missed
+	begunThisTerm  bool      // a slot of this term was begun, or waits: earlier slots can no longer be claimed
+	retryAfter     time.Time // the next slot is ahead of the ledger's clock and is not tried before this time
+	backlog        backlog   // slots that are run one after the other, after the queue
+	// disowned are runs whose claim got no answer, by slot in ms. A run is removed when the ledger has answered whether the claim was
+	// granted.
 	disowned map[int64]Record
 }
 
@@ -69,8 +69,8 @@ func (s *slots) due(m *machine) {
 	m.carryOut(p, after)
 }
 
-// carryOut carries out a plan. Waiting earlier slots are dropped for later ones, so that no slot
-// is reported as missed while an earlier one may still run.
+// carryOut executes a plan. If the plan contains missed slots, it first drops the waiting earlier slots. Otherwise a slot would be reported
+// as missed while an earlier slot may still run.
 func (m *machine) carryOut(p plan.Decision, after time.Time) {
 	m.holding++
 	m.expire()
@@ -84,7 +84,7 @@ func (m *machine) carryOut(p plan.Decision, after time.Time) {
 		m.queueUp(backlog{p.Backlog, ReasonLate})
 	case p.Slot.IsZero():
 	case m.catchesAllUp() && (!m.slots.backlog.Empty() || m.inTurn() || m.asking() != nil || !m.known):
-		m.queueUp(backlog{plan.Stretch{After: p.Slot.Add(-time.Nanosecond), Until: p.Slot}, ReasonLedger})
+		m.queueUp(backlog{plan.SlotRange{After: p.Slot.Add(-time.Nanosecond), Until: p.Slot}, ReasonLedger})
 	default:
 		m.putInLine(p, after)
 	}
@@ -93,10 +93,10 @@ func (m *machine) carryOut(p plan.Decision, after time.Time) {
 	m.advance()
 }
 
-// putInLine adds a slot to the line; by its turn all slots up to after are settled.
+// putInLine adds a slot to the queue. When the slot's turn comes, all slots up to the time in the argument after are settled.
 func (m *machine) putInLine(p plan.Decision, after time.Time) {
 	m.slots.begunThisTerm = true
-	m.queued = append(m.queued, &item{
+	m.queued = append(m.queued, &dueRun{
 		run: Run{Slot: p.Slot, Trigger: triggerOf(p), Attempt: 1}, after: after, due: m.due(p.Slot),
 	})
 }
@@ -118,13 +118,13 @@ func (m *machine) queueUp(b backlog) {
 
 func (s *slots) endless() bool { return false }
 
-func (s *slots) overlap(m *machine, it *item) (Reason, verdict) {
-	clash := m.job.Overlap.Clash(plan.Due{
+func (s *slots) overlap(m *machine, it *dueRun) (Reason, admission) {
+	clash := m.job.Overlap.Decide(plan.Due{
 		Forced: it.run.Forced, InTurn: it.serial, Rerun: it.rerun || it.behind,
 		GoingOn: m.goingOn(), Most: m.job.MaxOverlap,
 	})
 	if clash.Cancel {
-		for _, f := range m.flights {
+		for _, f := range m.active {
 			if f.answered {
 				m.cancelRun(f, errReplaced)
 			}
@@ -132,16 +132,16 @@ func (s *slots) overlap(m *machine, it *item) (Reason, verdict) {
 	}
 	switch {
 	case clash.Begin:
-		return "", starts
+		return "", admitted
 	case clash.Wait:
-		return ReasonOverlap, waits
+		return ReasonOverlap, deferred
 	}
-	return ReasonOverlap, refused
+	return ReasonOverlap, rejected
 }
 
-func (s *slots) unnamed(m *machine, f *flight, err error) { m.reportUnclaimed(f, err) }
+func (s *slots) unnamed(m *machine, f *activeRun, err error) { m.reportUnclaimed(f, err) }
 
-func (s *slots) refused(m *machine, f *flight, err error) {
+func (s *slots) refused(m *machine, f *activeRun, err error) {
 	if errors.Is(err, ErrAhead) && f.item.slotted() {
 		m.goBack(f.run.Slot)
 		return
@@ -160,7 +160,7 @@ func (s *slots) refused(m *machine, f *flight, err error) {
 
 func (s *slots) ended(*machine, time.Duration) {}
 
-func (s *slots) learn(m *machine, st Standing, known, fresh bool) {
+func (s *slots) learn(m *machine, st ResumeState, known, fresh bool) {
 	if known {
 		m.resume(st, fresh)
 	} else {
@@ -176,8 +176,7 @@ func (s *slots) clockBack(m *machine) {
 
 func (s *slots) left(*machine) {}
 
-// entered records the start of the new schedule: else a later term would look for its slots in
-// the time of the old one.
+// entered records when the new schedule starts. Otherwise a later term would search the time before that for slots of the new schedule.
 func (s *slots) entered(m *machine) {
 	if m.known {
 		m.miss(Missed{Job: m.job.Name, Reason: reasonNone, First: s.base, Slot: s.base})
@@ -190,5 +189,5 @@ func (s *slots) changed(m *machine, _ Job) {
 	}
 }
 
-// pauseChanged does nothing: runs may end, and the ledger refuses the slots.
+// pauseChanged does nothing, because runs in progress may continue to their end, and the ledger refuses the slots.
 func (s *slots) pauseChanged(*machine, string) {}

@@ -14,8 +14,8 @@ import (
 	"baton/internal/job/jobtest"
 )
 
-// Of a hundred jobs that are due at once few begin at a time, and the others are not claimed
-// before: if the lead is lost they are the next leader's.
+// Of a hundred jobs that are due at once only a few begin at the same time. The other jobs are not claimed before their turn, so that
+// they belong to the next leader if the lead is lost.
 func TestFewProcessesBeginAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		most := max(4, 2*runtime.GOMAXPROCS(0))
@@ -39,7 +39,7 @@ func TestFewProcessesBeginAtATime(t *testing.T) {
 	})
 }
 
-// Processes that hang before they have begun hold up no flush, and no other process for long.
+// Processes that hang before they have begun delay no flush, and delay other processes only for a short time.
 func TestAProcessThatHangsAtItsBeginningHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		most := max(4, 2*runtime.GOMAXPROCS(0))
@@ -70,7 +70,7 @@ func TestAProcessThatHangsAtItsBeginningHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// While the runner is to hold back nothing is claimed, and what waits for too long is late.
+// While Hold is true, no slot is claimed, and a slot that waits too long is late.
 func TestNothingBeginsWhileTheLeaseGoesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")

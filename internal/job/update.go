@@ -12,14 +12,13 @@ import (
 // Update replaces the workload of the running term atomically. When it returns, replaced jobs
 // start nothing more, and unchanged jobs are not affected:
 //
-//   - Runs continue as they were started. Only those of
-//     "@always" are ended, if their work has changed, or their schedule, or the job is gone.
-//   - A job whose schedule, zone or jitter has changed has its slots from now on. Slots
-//     of the old one that wait are missed.
-//   - A new job has its slots from now on, too. What passed before is not caught up.
-//   - A job that is gone starts nothing more, and is forgotten when its last run has ended.
+//   - Runs continue as they were started. Only a run of "@always" ends, if its work or schedule has changed, or its job was removed.
+//   - A job whose schedule, zone or jitter has changed has the slots of the new schedule from now on. Waiting slots of the old schedule are
+//     missed.
+//   - A new job also has its slots from now on. Earlier slots are not caught up.
+//   - A removed job starts nothing more, and is forgotten when its last run has ended.
 //
-// [ErrNotLeader] if there is no term.
+// Update returns [ErrNotLeader] if there is no term.
 func (r *Runner) Update(ctx context.Context, w Workload) error {
 	if err := validate(w.Jobs); err != nil {
 		return err
@@ -37,7 +36,7 @@ func (s *session) update(w Workload) {
 	for _, j := range w.Jobs {
 		wanted[j.Name] = true
 		if p := s.jobs[j.Name]; p != nil {
-			if p.removed && !p.known { // the ledger's answer meanwhile was dropped
+			if p.removed && !p.known { // the ledger's answer was dropped after the job was removed
 				fresh = append(fresh, j.Name)
 			}
 			s.hand(p, func(m *machine) { m.change(j) })
@@ -55,7 +54,7 @@ func (s *session) update(w Workload) {
 	s.admit()
 }
 
-// change replaces a job by another one of the same name.
+// change replaces the machine's job by a changed job of the same name.
 func (m *machine) change(j Job) {
 	old, back := m.job, m.removed
 	m.job, m.removed = j, false
@@ -71,10 +70,10 @@ func (m *machine) change(j Job) {
 	m.advance()
 }
 
-// reschedule gives a job another schedule.
+// reschedule changes the schedule of a job.
 func (m *machine) reschedule(old Job) {
 	changed := m.job
-	m.job = old // for the slots that are dropped
+	m.job = old // the dropped slots belong to the old schedule
 	m.giveUpSlots()
 	m.job = changed
 	m.timing.left(m)
@@ -82,7 +81,7 @@ func (m *machine) reschedule(old Job) {
 	m.timing.entered(m)
 }
 
-// remove lets a job start nothing more.
+// remove stops a job from starting anything more.
 func (m *machine) remove() {
 	m.giveUpSlots()
 	m.removed, m.always.restart = true, false
@@ -91,23 +90,23 @@ func (m *machine) remove() {
 		m.answer(it.reply, ErrUnknown)
 	}
 	m.queued, m.next = nil, time.Time{}
-	for _, f := range m.flights {
+	for _, f := range m.active {
 		if !f.answered || m.timing.endless() {
 			m.cancelRun(f, errRemoved)
 		}
 	}
 	m.advance()
-	if len(m.flights) == 0 {
+	if len(m.active) == 0 {
 		m.forget()
 	}
 }
 
 func (m *machine) cancelAll(cause error) {
-	for _, f := range m.flights {
+	for _, f := range m.active {
 		m.cancelRun(f, cause)
 	}
 }
 
-// sameSchedule compares how two schedules are written. Schedules that are equal but written
-// differently do no harm: the job's next slot is computed again and is the same.
+// sameSchedule compares how two schedules are written. Equal schedules that are written differently do no harm, because the job's next
+// slot is then computed again and is the same.
 func sameSchedule(a, b schedule.Schedule) bool { return reflect.DeepEqual(a, b) }

@@ -22,7 +22,7 @@ func (n *node) update(jobs ...job.Job) {
 	synctest.Wait()
 }
 
-// names is work that tells which one it is.
+// names returns work that records its name when it runs.
 func names(told *[]string, name string, d time.Duration) job.Func {
 	return func(ctx context.Context, r job.Run) (job.Result, error) {
 		*told = append(*told, name)
@@ -50,7 +50,7 @@ func TestNothingOfWhatWasReplacedStartsAfterAnUpdate(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
 		ledger.Disturb = during(jobtest.OpClaim, 0, time.Hour, jobtest.Fault{Delay: 900 * time.Millisecond})
 		n := lead(t, ledger, every(t, "flush", "10s", names(&told, "old", 0)), every(t, "gone", "10s", names(&told, "gone", 0)))
-		after(10*time.Second + 500*time.Millisecond) // the claims are on their way
+		after(10*time.Second + 500*time.Millisecond) // the claims are in progress
 		n.update(every(t, "flush", "10s", names(&told, "new", 0)))
 		after(5 * time.Second)
 		n.end()
@@ -142,7 +142,7 @@ func TestUpdateAddsAndTakesAway(t *testing.T) {
 		want(t, "its state", n.records()[0].State, job.StateSucceeded)
 		want(t, "starts of the one known", n.starts("known"), []float64{20})
 		want(t, "starts of the one unknown", n.starts("unknown"), []float64{20})
-		// at 10 this term led, without the job
+		// At 10 this term led, but without the job.
 		want(t, "missed", n.misses(), map[job.Reason]int{job.ReasonNoLeader: 360, job.ReasonUnknown: 1})
 		unknown := 0
 		for _, m := range ledger.Missed() {
@@ -231,8 +231,8 @@ func TestUpdateMakesRoomAndTakesIt(t *testing.T) {
 	})
 }
 
-// Runs that go on do so above a lower limit. None takes the place of one that ends until there
-// is room below it.
+// Running runs continue above a lowered limit. When a run ends, no other run takes its place until the number of runs is below the
+// limit.
 func TestUpdateThatLowersTheLimitLetsNothingBeginAboveIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var jobs []job.Job

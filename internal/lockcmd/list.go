@@ -16,25 +16,25 @@ import (
 	"baton/internal/text"
 )
 
-// ErrNotHeld is the answer to breaking a lock that is free.
+// ErrNotHeld is the error of [Break] for a lock that is free.
 var ErrNotHeld = redislock.ErrNotHeld
 
-// State is a lock that is held.
+// State is the state of a held lock.
 type State struct {
 	Name    string    `json:"name"`
-	NodeID  string    `json:"node_id,omitempty"` // "" of a foreign client
+	NodeID  string    `json:"node_id,omitempty"` // "" for a foreign client
 	Owner   string    `json:"owner"`
 	Epoch   int64     `json:"epoch,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 	Foreign bool      `json:"foreign"`
-	// Forbidden: this user of Redis may not read the lock. Only the name is known.
+	// Forbidden means that this Redis user may not read the lock: State has only the lock's name.
 	Forbidden bool `json:"forbidden,omitzero"`
-	// LeaseLeft is how long the lock lives unless it is renewed; negative without an expiry.
+	// LeaseLeft is the time until the lock expires unless it is renewed. It is negative for a lock without an expiry.
 	LeaseLeft text.Seconds `json:"lease_left_seconds"`
 }
 
-// List lists the locks of this Redis that are held, those of daemons and libraries among them, in
-// the order of their names. Where some cannot be read it lists the others, with an error.
+// List lists the held locks of this Redis, including the locks of daemons and libraries, in the order of their names. If some locks
+// cannot be read, it lists the others and returns an error.
 func List(ctx context.Context, c config.Config) (held []State, err error) {
 	locks, err := site.OpenLocks(c)
 	if err != nil {
@@ -45,9 +45,9 @@ func List(ctx context.Context, c config.Config) (held []State, err error) {
 	if err != nil {
 		return nil, err
 	}
-	pictures, unread, err := locks.Pictures(ctx, slices.Collect(maps.Keys(names)))
+	states, unread, err := locks.States(ctx, slices.Collect(maps.Keys(names)))
 	held = []State{}
-	for name, p := range pictures {
+	for name, p := range states {
 		if p.Owner != "" || p.Forbidden {
 			held = append(held, stateOf(name, p))
 		}
@@ -56,8 +56,8 @@ func List(ctx context.Context, c config.Config) (held []State, err error) {
 	return held, errors.Join(err, unread)
 }
 
-// stateOf is a lock that is held.
-func stateOf(name string, p redislock.Picture) State {
+// stateOf returns the state of a held lock.
+func stateOf(name string, p redislock.ElectionState) State {
 	s := State{Name: name, Owner: p.Owner, LeaseLeft: text.Seconds(p.Left), Forbidden: p.Forbidden}
 	s.Foreign = p.Leader == "" && !p.Forbidden
 	if p.Leader != "" {
@@ -66,18 +66,17 @@ func stateOf(name string, p redislock.Picture) State {
 	return s
 }
 
-// Broken is the holder that a lock was taken from.
+// Broken describes the former holder of a lock that was broken.
 type Broken struct {
 	Name   string `json:"name"`
 	Owner  string `json:"owner"`
-	NodeID string `json:"node_id,omitempty"` // "" of a foreign client
+	NodeID string `json:"node_id,omitempty"` // "" for a foreign client
 	Epoch  int64  `json:"epoch,omitempty"`
-	// FreeIn is until when no client can have it, because its holder may trust it.
+	// FreeIn is the time until another client can get the lock. Until then the former holder may trust the lock.
 	FreeIn text.Seconds `json:"free_in_seconds"`
 }
 
-// Break takes a lock away from its holder, and records by whose order and
-// why. ErrNotHeld if it is free.
+// Break takes a lock away from its holder, and records who ordered this and why. It returns ErrNotHeld if the lock is free.
 func Break(ctx context.Context, c config.Config, name, reason string) (_ Broken, err error) {
 	b := Broken{Name: name}
 	if err := redisconn.CheckKey(name); err != nil {
@@ -89,7 +88,7 @@ func Break(ctx context.Context, c config.Config, name, reason string) (_ Broken,
 	}
 	defer func() { err = errors.Join(err, locks.Close()) }()
 	broken, err := locks.BreakUp(ctx, name, reason)
-	if err == nil && broken.Owner == "" { // it was free, and redis has forgotten an epoch
+	if err == nil && broken.Owner == "" { // the lock was free, and Redis has lost an epoch
 		err = ErrNotHeld
 	}
 	if err != nil {

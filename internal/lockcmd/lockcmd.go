@@ -17,74 +17,70 @@ import (
 	"baton/internal/heartbeat"
 )
 
-// Why a command was not run under its locks, or not to its end.
+// These errors say why a command was not run under its locks, or was ended early.
 var (
-	// ErrNotHad: the locks were not had. Those that were are given back.
-	ErrNotHad = errors.New("not had")
-	// ErrRedisAway goes with ErrNotHad where that is the reason, not another holder.
+	// ErrNotHad means that not all locks were acquired. The locks that were acquired are given back.
+	ErrNotHad = errors.New("not acquired")
+	// ErrRedisAway is joined with ErrNotHad if Redis is the reason, not another holder.
 	ErrRedisAway = errors.New("redis unavailable, or unfit to hold the lock")
-	// ErrLockLost: a lock was lost, and the command was ended before another client
-	// could have it.
+	// ErrLockLost means that a lock was lost, and the command was ended before another client could have it.
 	ErrLockLost = errors.New("lost")
-	// ErrUsage: the names or options make no lock.
+	// ErrUsage means that the names or options are invalid for a lock.
 	ErrUsage = errors.New("invalid lock request")
 )
 
-// Interrupted is the error of a wait that a signal has ended.
+// Interrupted is the error of a wait for locks that was ended by a signal.
 type Interrupted struct{ Signal syscall.Signal }
 
 func (i *Interrupted) Error() string { return fmt.Sprintf("interrupted by signal %d", int(i.Signal)) }
 
-// warnWithin bounds the time of the warning before the process ends. It is below the margin
-// between the hard stop and the end of the lease.
+// warnWithin limits the time for writing a warning just before this process ends itself. It is shorter than the margin between the hard
+// stop and the end of the lease.
 const warnWithin = 50 * time.Millisecond
 
 // ExitLockLost is the exit code of a process whose command did not end in time
 // when its lock was lost.
 const ExitLockLost = site.ExitLockLost
 
-// Forever is a wait without an end.
+// Forever is a value of Options.Wait: the wait for the locks has no time limit.
 const Forever time.Duration = -1
 
-// Options are a command, and the locks to run it under.
+// Options contains a command, and the locks under which the command runs.
 type Options struct {
 	Names []string // of the locks: Redis keys; all are taken, or none
-	// Slots, if not 0, makes a semaphore of the one name, with that many holders at most.
+	// Slots, if not 0, makes a semaphore of the only name. At most this many clients hold the semaphore at a time.
 	Slots int
-	// Wait is how long to wait for the locks; 0 asks once, [Forever] never gives up.
+	// Wait is how long to wait for the locks; 0 means to ask once, and [Forever] means to wait without a limit.
 	Wait time.Duration
-	// AtLeast is how long the locks are held, however soon the command ends: on hosts
-	// whose clocks differ a short command would else run again a moment later.
+	// AtLeast is the minimum time that the locks are held, even if the command ends earlier. Without AtLeast a short command would run
+	// again on another host whose clock is a moment behind.
 	AtLeast time.Duration
 
 	Command        []string
-	Env            []string // for the command, beside the variables of its locks
+	Env            []string // for the command, in addition to the variables of its locks
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Leave does not kill the processes that the command leaves running in the background.
+	// Leave means that processes that the command leaves running in the background are not killed.
 	Leave bool
 	// Warden is this program's command line for [command.Spec].
 	Warden []string
-	// Signals end the wait; once the command runs they are passed on to it.
+	// Signals end the wait for the locks. While the command runs, they are passed on to the command.
 	Signals <-chan os.Signal
 
 	Version string
-	// Warn gets the faults, Note the events. The run may call both at any time.
+	// Warn receives the faults, and Note receives the events. Run may call both at any time.
 	Warn, Note func(text string)
-	// Exit ends the process at once. It is called if the command cannot be ended
-	// before another client may have a lock.
+	// Exit ends the process immediately. It is called if the command cannot be ended before another client may have a lock.
 	Exit func(code int)
 }
 
-// Run takes the locks, runs the command, and gives the locks back. While the
-// command runs they are renewed; if one is lost, the command is ended before
-// another client can have it. The error matches ErrNotHad, ErrLockLost, *Interrupted,
-// ErrUsage, or one of package command.
+// Run takes the locks, runs the command, and gives the locks back. While the command runs, the locks are renewed. If a lock is lost,
+// the command is ended before another client can have the lock. The error matches ErrNotHad, ErrLockLost, *Interrupted, ErrUsage, or an
+// error of package command.
 //
-// Every lock is an election of its own, and each one's work is the next one's
-// campaign; the last one's work is the command. They are taken in the order of
-// their names, so that two processes that want the same locks never wait for each
-// other; whatever ends an outer term ends those within it first.
+// Every lock is an election of its own. The work of each election is the campaign for the next lock, and the work of the last election
+// is the command. The locks are taken in the order of their names, so that two processes that want the same locks never wait for each
+// other. When an outer term ends, the terms within it end first.
 func Run(ctx context.Context, c config.Config, o Options) (command.Result, error) {
 	path, err := command.Find(o.Command[0])
 	if err != nil {
@@ -121,29 +117,29 @@ type lockRun struct {
 	o        Options
 	path     string // the command's file
 	locks    *site.Locks
-	wanted   []wantedLock   // all of them, sorted
-	attempts []*lockAttempt // those to take, sorted
+	wanted   []wantedLock   // all locks, sorted
+	attempts []*lockAttempt // the locks to take, sorted
 
-	passed chan os.Signal // on to the command
+	passed chan os.Signal // signals that are passed on to the command
 	told   chan struct{}  // closed by the first signal that ends the hold of AtLeast
-	ready  *command.Ready // has begun before the command; may be nil
+	ready  *command.Ready // the warden's process, started before the command; may be nil
 	giveUp context.CancelCauseFunc
-	wg     sync.WaitGroup // of whatever runs beside
+	wg     sync.WaitGroup // for all goroutines of this call
 
-	beat    heartbeat.Beat // the locks are renewed together
+	beat    heartbeat.Beat // renews the locks together
 	hear    chan struct{}  // closed when it is time to listen for hints
 	hearing sync.Once
 
 	mu     sync.Mutex
-	begun  bool // the command has, or is about to
-	ended  bool // the command has
-	over   bool // it was given up before
+	begun  bool // the command has begun, or is about to
+	ended  bool // the command has ended
+	over   bool // the run was given up before the command began
 	away   bool // a message said that Redis does not answer
 	result command.Result
-	err    error // of the command, or what ended it
+	err    error // of the command, or the reason that ended the command
 }
 
-// run takes the locks one after the other, runs the command, and gives them back.
+// run takes the locks one after the other, runs the command, and gives the locks back.
 func (h *lockRun) run(ctx context.Context) (command.Result, error) {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
@@ -162,7 +158,7 @@ func (h *lockRun) run(ctx context.Context) (command.Result, error) {
 	defer dismiss()
 	err := h.confirmOuter(ctx)
 	for err == nil && !h.hasBegun() && ctx.Err() == nil {
-		// Again, if a lock was lost while the next one was waited for.
+		// take is called again if a lock was lost during the wait for the next lock.
 		err = h.take(ctx, 0)
 	}
 	stop()
@@ -171,21 +167,21 @@ func (h *lockRun) run(ctx context.Context) (command.Result, error) {
 	return h.outcome(ctx, err)
 }
 
-// prepare has the warden begin while the locks are taken. The returned function ends a
-// warden that was not needed.
+// prepare starts the command's warden while the locks are being taken. The warden is a process that kills the command if the lease ends. If
+// Run does not wait for locks, prepare starts no warden. The returned function ends a warden that was not needed.
 func (h *lockRun) prepare() (dismiss func()) {
 	if h.o.Wait == 0 {
-		return func() {} // of many hosts all but one are refused at once
+		return func() {} // of many hosts, all but one are refused at once and need no warden
 	}
 	ready, err := command.Prepare(h.spec())
 	if err != nil {
-		return func() {} // the error says why
+		return func() {} // the error of the command says why
 	}
 	h.ready = ready
 	return ready.Close
 }
 
-// spec is the command without the parts that depend on the locks.
+// spec returns the command without the parts that depend on the locks.
 func (h *lockRun) spec() command.Spec {
 	return command.Spec{
 		Path: h.path, Argv: h.o.Command,
@@ -194,8 +190,8 @@ func (h *lockRun) spec() command.Spec {
 	}
 }
 
-// patience bounds the wait. Without any, every lock gets an attempt; it is given up
-// by the answer.
+// patience returns how long to wait for the locks. If Options.Wait is 0, this time suffices for one attempt at every lock, and the answers
+// to these attempts end the wait earlier.
 func (h *lockRun) patience() time.Duration {
 	if h.o.Wait > 0 {
 		return h.o.Wait
@@ -203,7 +199,7 @@ func (h *lockRun) patience() time.Duration {
 	return 2 * h.config.Election.AttemptTimeout * time.Duration(1+len(h.wanted))
 }
 
-// passSignals ends the wait by a signal, or passes it on to the command.
+// passSignals handles the signals that arrive. A signal ends the wait for the locks, or is forwarded to the command.
 func (h *lockRun) passSignals(ctx context.Context) {
 	var told sync.Once
 	for {
@@ -227,17 +223,17 @@ func (h *lockRun) passSignals(ctx context.Context) {
 	}
 }
 
-// ends says whether a signal ends a process that does not mind it.
+// ends reports whether the signal ends a process that does not handle signals.
 func ends(s syscall.Signal) bool {
 	return s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGQUIT
 }
 
-// asksForEnd says whether a signal can only mean the end. SIGHUP and SIGQUIT may mean something else to a command: to read
-// its configuration again, or to print where it is.
+// asksForEnd reports whether a signal can only mean that the command must end. SIGHUP and SIGQUIT may have another meaning for a
+// command: read the configuration again, or print the state.
 func asksForEnd(s syscall.Signal) bool { return s == syscall.SIGINT || s == syscall.SIGTERM }
 
-// stopWaiting gives up, unless the command has begun; it reports whether it has
-// not. The first reason counts.
+// stopWaiting ends the wait for the locks, unless the command has begun. It returns true if the command has not begun. Of several reasons,
+// only the first is recorded.
 func (h *lockRun) stopWaiting(why error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -255,7 +251,7 @@ func (h *lockRun) hasBegun() bool {
 	return h.begun
 }
 
-// execute runs the command: the work of the innermost lock.
+// execute runs the command, which is the work of the innermost lock.
 func (h *lockRun) execute(ctx context.Context) {
 	h.mu.Lock()
 	if h.over || h.begun || ctx.Err() != nil || h.until() <= h.config.Election.Drain {
@@ -273,13 +269,13 @@ func (h *lockRun) execute(ctx context.Context) {
 	result, err := command.RunReady(ctx, h.ready, spec)
 	h.linger(ctx, h.o.AtLeast-time.Since(began))
 	if result.Rest > 0 {
-		h.o.Note(fmt.Sprintf("the command has left %d processes behind; they were ended", result.Rest))
+		h.o.Note(fmt.Sprintf("the command left %d processes behind, and baton ended them", result.Rest))
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.result = result
 	if errors.Is(err, command.ErrTooLate) {
-		h.err = fmt.Errorf("the command was not begun since a lock was %w: %w", ErrLockLost, err)
+		h.err = fmt.Errorf("the command was not started because a lock was %w: %w", ErrLockLost, err)
 	} else if err != nil {
 		h.err = err
 	} else if result.Stopped && h.err == nil {
@@ -293,8 +289,8 @@ func (h *lockRun) hasEnded() bool {
 	return h.ended
 }
 
-// linger keeps the locks although the command has ended. A signal ends that, and a SIGINT or SIGTERM also if it came
-// before: its sender wants the end of both.
+// linger keeps the locks for the duration d after the command has ended. A signal during this time ends it. A SIGINT or SIGTERM also
+// prevents it if the signal came while the command ran, because the sender wants to end both the command and the hold of the locks.
 func (h *lockRun) linger(ctx context.Context, d time.Duration) {
 	h.mu.Lock()
 	h.ended = true
@@ -306,7 +302,7 @@ func (h *lockRun) linger(ctx context.Context, d time.Duration) {
 	}
 }
 
-// until is how long all of the locks that were taken are ours for certain.
+// The method until returns how long this process certainly still holds all taken locks.
 func (h *lockRun) until() time.Duration {
 	least := time.Duration(1<<63 - 1)
 	for _, t := range h.attempts {
@@ -315,7 +311,7 @@ func (h *lockRun) until() time.Duration {
 	return least
 }
 
-// outcome is what Run answers.
+// outcome returns the result of Run.
 func (h *lockRun) outcome(ctx context.Context, err error) (command.Result, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -347,8 +343,7 @@ func (h *lockRun) names() string {
 	return fmt.Sprintf("locks %q", h.o.Names)
 }
 
-// die ends the process when the command outlives its lock: its end takes the
-// command along.
+// die ends this process because the command has not ended in time after its lock was lost. The end of the process also ends the command.
 func (h *lockRun) die(reason string) {
 	warned := make(chan struct{})
 	go func() {
@@ -362,10 +357,10 @@ func (h *lockRun) die(reason string) {
 	h.o.Exit(site.ExitLockLost)
 }
 
-// lost notes which lock's end has ended the command.
+// lost records which lock was lost, so that the command was ended.
 func (h *lockRun) lost(name string, cause error) {
 	if cause == nil || errors.Is(cause, elector.ErrShuttingDown) {
-		return // the lock around it has ended, or all is over
+		return // an outer lock has ended, or the run is over
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,23 +11,23 @@ import (
 	"baton/internal/redisconn"
 )
 
-// The variables that a command under locks finds.
+// These environment variables are set for a command under locks.
 const (
-	envSlot = "BATON_SLOT" // of a semaphore
+	envSlot = "BATON_SLOT" // the slot of a semaphore
 )
 
-// maxSlots bounds a semaphore: a process asks for its slots one after the other.
+// maxSlots limits the number of slots of a semaphore, because a process tries to take one slot after the other.
 const maxSlots = 100
 
 // wantedLock is a name to lock.
 type wantedLock struct {
 	name string
-	keys []string // of the slots; without slots the name alone
-	// outer is set if the command around this one holds it already.
+	keys []string // the keys of the slots; without slots the name alone
+	// outer is set if the outer command already holds this lock.
 	outer *held.Lock
 }
 
-// plan sorts the names, and finds those that are held already.
+// plan sorts the names, and finds the locks that the outer command already holds.
 func plan(o Options) ([]wantedLock, error) {
 	names := slices.Compact(slices.Sorted(slices.Values(o.Names)))
 	if o.Slots < 0 || o.Slots > maxSlots || o.Slots > 0 && len(names) != 1 {
@@ -59,8 +59,8 @@ func plan(o Options) ([]wantedLock, error) {
 	return wanted, inOrder(wanted, outer, o.Wait)
 }
 
-// inOrder refuses to wait for ever for a lock that sorts before one that is held:
-// its holder may be waiting for ours. With a bound the wait ends.
+// inOrder refuses to wait without a limit for a lock whose name sorts before the name of a held lock. The holder of that lock may be
+// waiting for our lock. A wait with a limit ends in any case.
 func inOrder(wanted []wantedLock, outer []held.Lock, wait time.Duration) error {
 	if wait >= 0 {
 		return nil
@@ -68,9 +68,9 @@ func inOrder(wanted []wantedLock, outer []held.Lock, wait time.Duration) error {
 	for _, w := range wanted {
 		for _, around := range outer {
 			if w.outer == nil && w.keys[0] < around.Key {
-				return fmt.Errorf("%w: the command around this one holds %q, and %q, which sorts before it, "+
-					"would be waited for for ever: two such commands could wait for each other; "+
-					"take both at once in the outer command, or give --wait or --no-wait",
+				return fmt.Errorf("%w: the outer command holds %q, and this command would wait without limit for %q, "+
+					"which sorts before it: two such commands could wait for each other; "+
+					"take both locks at once in the outer command, or give --wait or --no-wait",
 					ErrUsage, around.Key, w.name)
 			}
 		}
@@ -78,9 +78,9 @@ func inOrder(wanted []wantedLock, outer []held.Lock, wait time.Duration) error {
 	return nil
 }
 
-// environment is the environment of the command.
+// environment returns the environment of the command.
 func (h *lockRun) environment() []string {
-	locks, _ := held.Read(h.o.Env) // they were read before
+	locks, _ := held.Read(h.o.Env) // an error was already reported when plan read the locks
 	var first held.Lock
 	slot := ""
 	for _, w := range h.wanted {

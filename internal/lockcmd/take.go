@@ -13,23 +13,23 @@ import (
 	"baton/internal/redislock"
 )
 
-// lockAttempt is a lock that is to be taken: an election of one term.
+// lockAttempt is a lock to be taken: an election of one term.
 type lockAttempt struct {
 	h     *lockRun
 	name  string
 	keys  []string
 	lock  elector.Lock
-	slots *elector.AnyOf    // of a semaphore
+	slots *elector.AnyOf    // the slots of a semaphore
 	views []*site.AskedLock // of the keys
 	hints chan elector.Hint
 
 	mu   sync.Mutex
 	term *elector.Term
-	why  error // it was not had so far
+	why  error // why the lock was not acquired so far
 }
 
-// quietly is how long a lock is held before it listens for hints about it:
-// most commands are shorter.
+// quietly is how long locks are held before this process subscribes to messages about them. Most commands end earlier, and need no
+// subscription.
 const quietly = time.Second
 
 func newLockAttempt(h *lockRun, w wantedLock) (*lockAttempt, error) {
@@ -52,8 +52,8 @@ func newLockAttempt(h *lockRun, w wantedLock) (*lockAttempt, error) {
 	return t, err
 }
 
-// take takes lock i and, while it holds it, those after it; when all are held, the
-// command is run. It returns when whatever it has taken is given back.
+// take takes lock i and then, while it holds lock i, the locks after lock i. When all locks are held, it runs the command. It returns
+// when all taken locks are given back.
 func (h *lockRun) take(ctx context.Context, i int) error {
 	if i == len(h.attempts) {
 		h.execute(ctx)
@@ -64,7 +64,7 @@ func (h *lockRun) take(ctx context.Context, i int) error {
 	defer enough(nil)
 	var inner error
 	el, err := elector.New(t.lock, func(ctx context.Context, term *elector.Term) error {
-		defer enough(elector.ErrDone) // one term, whatever came of it
+		defer enough(elector.ErrDone) // one term, whatever its result
 		t.begin(term)
 		defer t.begin(nil)
 		h.wg.Go(func() { h.locks.KeepNoted(ctx, t.key()) })
@@ -87,7 +87,7 @@ func (t *lockAttempt) begin(term *elector.Term) {
 	t.term = term
 }
 
-// key is the key of the lock in Redis. A semaphore has the key of its slot.
+// key returns the key of the lock in Redis. The key of a semaphore is the key of the slot that this process tries to take or holds.
 func (t *lockAttempt) key() string {
 	if t.slots != nil {
 		return t.keys[t.slots.Slot()-1]
@@ -95,7 +95,7 @@ func (t *lockAttempt) key() string {
 	return t.name
 }
 
-// held is the lock as the command finds it in its environment.
+// held returns the lock as the command finds it in its environment.
 func (t *lockAttempt) held() held.Lock {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,7 +111,7 @@ func (t *lockAttempt) untilHardStop() time.Duration {
 	return t.term.UntilHardStop()
 }
 
-// obstacle is why the lock was not had, as far as known; nil if it was.
+// obstacle returns the known reason why the lock was not taken, or nil if the lock was taken.
 func (t *lockAttempt) obstacle() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -127,8 +127,7 @@ func (t *lockAttempt) blocked(why error) {
 	}
 }
 
-// observe turns events of the elector into messages, and ends a wait that was not
-// to be one.
+// observe turns events of the elector into messages for the user, and ends the wait if the caller asked not to wait.
 func (t *lockAttempt) observe(ev elector.Event) {
 	h := t.h
 	switch ev.Kind {
@@ -146,7 +145,7 @@ func (t *lockAttempt) observe(ev elector.Event) {
 		}
 		t.blocked(fmt.Errorf("%w: %w", ErrRedisAway, ev.Err))
 	case elector.EventStoreBack:
-		h.redisBack() // giving back what did not count is contact, too: the obstacle stays until another is known
+		h.redisBack() // the answer to a release also ends an outage: the obstacle stays until another is known
 	case elector.EventWon:
 		t.blocked(nil)
 		h.o.Note(fmt.Sprintf("lock %q: taken, epoch %d", t.name, ev.Epoch))
@@ -154,17 +153,17 @@ func (t *lockAttempt) observe(ev elector.Event) {
 		h.o.Note(fmt.Sprintf("lock %q: ending, %s", t.name, ev.Reason))
 	default:
 		switch {
-		case !ev.Kind.Ends(), ev.Kind == elector.EventLost: // there is nothing to give back
+		case !ev.Kind.Ends(), ev.Kind == elector.EventLost: // there is no lock to give back
 		case ev.Released:
-			h.o.Note(fmt.Sprintf("lock %q: given back", t.name))
+			h.o.Note(fmt.Sprintf("lock %q: released", t.name))
 		default:
-			h.o.Warn(fmt.Sprintf("lock %q could not be given back, and runs out by itself within %v: %v",
+			h.o.Warn(fmt.Sprintf("lock %q could not be released; its lease ends within %v: %v",
 				t.name, h.config.Election.TTL, ev.Err))
 		}
 	}
 }
 
-// redisAway warns once, however many locks meet the same trouble.
+// redisAway warns that Redis does not answer. If several locks have this problem, it warns only once.
 func (h *lockRun) redisAway(name string, err error) {
 	h.mu.Lock()
 	away := h.away
@@ -185,8 +184,8 @@ func (h *lockRun) redisBack() {
 	}
 }
 
-// listen subscribes to the hints of the locks once this process waits for one, so that it learns
-// of a release at once, or once it has held the locks for a while.
+// listen subscribes to the messages (hints) about the locks, so that this process learns at once that a lock was released. The subscription
+// begins when this process waits for a lock, or when it has held the locks for a while.
 func (h *lockRun) listen(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -203,8 +202,7 @@ func (h *lockRun) listen(ctx context.Context) {
 	h.locks.Watch(ctx, watched)
 }
 
-// leave takes this node off the lists of those who want the locks. Where Redis does
-// not answer it stays on them.
+// leave removes this node from the lists of the nodes that want the locks. If Redis does not answer, the node stays on these lists.
 func (h *lockRun) leave() {
 	if h.away {
 		return
@@ -220,7 +218,7 @@ func (h *lockRun) leave() {
 	wg.Wait()
 }
 
-// confirmOuter checks that the locks of the command around this one are still its.
+// confirmOuter checks that the outer command still holds its locks.
 func (h *lockRun) confirmOuter(ctx context.Context) error {
 	for _, w := range h.wanted {
 		if w.outer == nil {
@@ -228,23 +226,23 @@ func (h *lockRun) confirmOuter(ctx context.Context) error {
 		}
 		owner, err := h.ownerOf(ctx, w.outer.Key)
 		if err != nil {
-			return fmt.Errorf("lock %q, which the command around this one holds, cannot be checked, and was %w: %w: %w",
+			return fmt.Errorf("cannot check lock %q, which the outer command holds, so the lock was %w: %w: %w",
 				w.outer.Key, ErrNotHad, ErrRedisAway, err)
 		}
 		if owner != w.outer.Owner {
-			return fmt.Errorf("lock %q was %w: the command around this one held it (owner %s), "+
-				"and in redis %s it does not any more (found owner %q)",
+			return fmt.Errorf("lock %q was %w: the outer command held it (owner %s), "+
+				"but its owner in redis %s is now %q",
 				w.outer.Key, ErrLockLost, w.outer.Owner, h.locks.Host(), owner)
 		}
-		h.o.Note(fmt.Sprintf("lock %q: held by the command around this one", w.outer.Key))
+		h.o.Note(fmt.Sprintf("lock %q: held by the outer command", w.outer.Key))
 	}
 	return nil
 }
 
-// ownerOf reads a lock's owner, and goes on trying as long as the wait lasts.
+// ownerOf reads a lock's owner, and retries until the wait for the locks is over.
 func (h *lockRun) ownerOf(ctx context.Context, key string) (string, error) {
 	for {
-		p, err := h.locks.Picture(ctx, key)
+		p, err := h.locks.State(ctx, key)
 		if err == nil {
 			return p.Owner, nil
 		}

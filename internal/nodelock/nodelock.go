@@ -1,5 +1,5 @@
-// Package nodelock makes the lock of one node: in one Redis, or on the masters of a quorum.
-// Each master of a quorum holds its own election and knows nothing of the others.
+// Package nodelock creates the lock of one node: in one Redis, or on the masters of a quorum. Each master of a quorum has an election
+// of its own and knows nothing of the others.
 package nodelock
 
 import (
@@ -15,8 +15,7 @@ import (
 	"baton/internal/redislock"
 )
 
-// slowest is how much longer than the majority a master may take. One that hangs must not hold
-// up the end of the others.
+// slowest is how long to wait for a slow master when the majority has answered. A master that hangs must not delay the result.
 const slowest = 250 * time.Millisecond
 
 // Spread returns the elector.Config.HintSpread for a lock on this number of servers.
@@ -27,8 +26,8 @@ func Spread(servers int) time.Duration {
 	return 0
 }
 
-// New makes the lock of a node. It does not connect. shared has connections that the locks of
-// this process share, one a store; nil: the lock has its own.
+// New returns the lock of a node. It does not connect. The argument shared contains one connection for each store, which all locks of this
+// process share. If shared is nil, the lock has its own connections.
 func New(stores []*redisconn.Store, shared []*redisconn.Shared, o redislock.LockOptions) (Lock, error) {
 	parts := make([]*redislock.Lock, len(stores))
 	locks := make([]elector.Lock, len(stores))
@@ -53,27 +52,28 @@ func New(stores []*redisconn.Store, shared []*redisconn.Shared, o redislock.Lock
 	return quorumLock{whole, parts}, err
 }
 
-// Lock is a lock of a node that others see in the list of nodes.
+// Lock is the lock of a node. It also keeps the node's entry in the list of nodes.
 type Lock interface {
 	elector.Lock
-	// Present says what else to register of the node, from the next occasion on.
-	Present(p redislock.Presence)
-	// Leave takes the node off the list.
+	// SetNodeInfo sets the node's entry in the list. The next renewal or poll writes it.
+	SetNodeInfo(p redislock.NodeInfo)
+	// Leave removes the node from the list.
 	Leave(ctx context.Context) error
-	// Close drops the connections. The lock, if held, stays held.
+	// Close closes the connections. It does not release the lock.
 	Close()
 }
 
-// quorumLock is a lock made of locks that each list the node.
+// quorumLock is a lock on several masters. Each master has the node in its list.
 type quorumLock struct {
 	*quorum.Lock
 	parts []*redislock.Lock
 }
 
-// Leave asks all masters. A master that cannot be reached drops the node later, since it sends no more heartbeats.
+// Leave asks all masters to remove the node from their lists of nodes. A master that cannot be reached removes the node later, because it
+// gets no more heartbeats.
 func (l quorumLock) Leave(ctx context.Context) error {
 	l.Settle(ctx)
-	// Settling may have taken all of the time, for one master that hangs.
+	// Settle may have used all of the time because one master hangs.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), slowest)
 	defer cancel()
 	problems := l.each(func(part *redislock.Lock) error { return part.Leave(ctx) })
@@ -83,10 +83,10 @@ func (l quorumLock) Leave(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// Present informs all masters.
-func (l quorumLock) Present(p redislock.Presence) {
+// SetNodeInfo sets the node's entry on all masters.
+func (l quorumLock) SetNodeInfo(p redislock.NodeInfo) {
 	for _, part := range l.parts {
-		part.Present(p)
+		part.SetNodeInfo(p)
 	}
 }
 
@@ -97,8 +97,8 @@ func (l quorumLock) Close() {
 	_ = l.each(func(part *redislock.Lock) error { part.Close(); return nil }) // it returns none
 }
 
-// each does something with all parts at once: one that hangs delays no other. It
-// returns the errors.
+// The method each calls the function do for the lock of each master, at the same time for all masters. So a master that hangs does not
+// delay the other masters. The method returns the errors.
 func (l quorumLock) each(do func(*redislock.Lock) error) []error {
 	results := make(chan error, len(l.parts))
 	for _, part := range l.parts {

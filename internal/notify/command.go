@@ -9,41 +9,42 @@ import (
 	"os/exec"
 	"time"
 
+	"baton/internal/command/orphans"
 	"baton/internal/notify/service"
 )
 
 const (
-	// outputKept is how many bytes of a command's output its error quotes.
+	// outputKept is the maximum number of bytes of a command's output that an error quotes.
 	outputKept = 512
-	// closeWithin is how long a background process of the command may keep its output open.
+	// closeWithin is how long a background process of the command may keep the output open.
 	closeWithin = time.Second
 )
 
-// Command runs a program for each event, with the event as JSON on its standard input.
-// It has delivered it if it ends with exit code 0.
+// Command runs a program for each event, with the event as JSON on the program's standard input. The event is delivered if the program ends
+// with exit code 0.
 //
-// It has no warden as a job's command has: a job's command must be dead before the lease can have ended, since the next leader may start
-// the same one. This one changes no data that the lease guards; it may run after the lock is gone, and does when it reports the last run
-// of a term. If this process is killed, the command ends on its own.
+// Unlike a job's command, a notification command has no warden. A job's command must be dead before the lease can have ended, because the
+// next leader may start the same command. A notification command changes no data that the lease protects. So it may run after the lock was
+// released, which happens when it reports the last run of a term. If this process is killed, the command ends by itself.
 type Command struct {
 	argv   []string
 	env    []string
 	filter func() Filter
 }
 
-// Filter passes on the part of a command's output that may be reported; last marks the end of the output.
+// Filter passes on the part of a command's output that may be reported. The argument last is true if the text is the end of the output.
 type Filter func(text []byte, last bool, out func([]byte))
 
-// NewCommand runs argv with that environment.
+// NewCommand returns a target that runs argv with the environment env.
 func NewCommand(argv, env []string) *Command { return &Command{argv: argv, env: env} }
 
-// Filter filters the command's output, with a new filter for each event, before it is reported.
+// Filter makes the target filter the command's output before it is reported. The function make returns a new filter for each event.
 func (c *Command) Filter(make func() Filter) *Command {
 	c.filter = make
 	return c
 }
 
-// Send implements [Target]. When ctx ends the program is killed, with all of its process group.
+// Send implements [Target]. When ctx ends, it kills the program and the program's whole process group.
 func (c *Command) Send(ctx context.Context, e Event) error {
 	text, err := json.Marshal(e)
 	if err != nil {
@@ -59,9 +60,9 @@ func (c *Command) Send(ctx context.Context, e Event) error {
 	cmd.Stdout, cmd.Stderr = &output, &output
 	cmd.WaitDelay = closeWithin
 	ownGroup(cmd)
-	err = cmd.Run()
+	err = orphans.Run(cmd)
 	switch {
-	case err == nil, errors.Is(err, exec.ErrWaitDelay): // it has ended well, and left a process running
+	case err == nil, errors.Is(err, exec.ErrWaitDelay): // the command has succeeded, and has left a process running
 		return nil
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		err = errors.New("it did not end in time and was killed")

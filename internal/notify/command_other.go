@@ -4,5 +4,5 @@ package notify
 
 import "os/exec"
 
-// ownGroup does nothing here: there are no process groups.
+// ownGroup does nothing on systems without process groups.
 func ownGroup(*exec.Cmd) {}

@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// shell runs a script for one event, which may take a second.
-// soon is longer than anything takes that ends, however busy the machine is.
+// soon is more than the time that any command of these tests needs, even on a busy machine.
 const soon = 30 * time.Second
 
 func shell(t *testing.T, script string) error {
@@ -49,7 +48,7 @@ func TestACommandGetsTheEventOnItsStandardInput(t *testing.T) {
 func TestHowACommandEnds(t *testing.T) {
 	for _, c := range []struct{ script, want string }{
 		{"true", ""},
-		{"exec <&-; true", ""}, // reads nothing
+		{"exec <&-; true", ""}, // does not read its input
 		{"sleep 2 >/dev/null 2>&1 & true", ""},
 		{"echo said this; echo and that >&2; exit 3", "the command failed: exit status 3: said this and that"},
 		{"kill -9 $$", "signal: killed"},
@@ -99,7 +98,7 @@ func TestACommandThatHangsIsKilledWithAllThatItHasStarted(t *testing.T) {
 	t.Errorf("process %d goes on", pid)
 }
 
-// zombie reports whether a process is dead and only waits to be noticed.
+// zombie reports whether a process is dead and waits for its parent.
 func zombie(pid int) bool {
 	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	return err == nil && strings.Contains(string(b), ") Z ")

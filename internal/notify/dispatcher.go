@@ -12,55 +12,55 @@ import (
 	"baton/internal/notify/service"
 )
 
-// queueMost is how many events wait for a target.
+// queueMost is the maximum number of events that wait for a target.
 const queueMost = 1000
 
-// Outcome is the outcome of an event for a target.
+// Outcome is the result of the delivery of an event to a target.
 type Outcome string
 
-// The outcomes.
+// These are the values of Outcome.
 const (
 	Delivered Outcome = "delivered"
-	Rejected  Outcome = "refused"  // the target will never take it
-	GivenUp   Outcome = "given_up" // tried for long enough
-	Dropped   Outcome = "dropped"  // the queue was full, or the target was taken out of the configuration
+	Rejected  Outcome = "refused"  // the target will never accept the event
+	GivenUp   Outcome = "given_up" // the event was tried for the maximum time
+	Dropped   Outcome = "dropped"  // the queue was full, or the target was removed from the configuration
 )
 
-// Outcomes lists them.
+// Outcomes returns all outcomes.
 func Outcomes() []Outcome { return []Outcome{Delivered, Rejected, GivenUp, Dropped} }
 
-// Route is a target and how to deliver to it.
+// Route is a target, with the settings for deliveries to it.
 type Route struct {
-	Name        string // in logs and metrics; unique
+	Name        string // the name in logs and metrics, which is unique
 	Target      Target
-	Timeout     time.Duration // of one attempt
-	GiveUpAfter time.Duration // of all of them
-	// Latest: a waiting event is useless once there is a later one.
+	Timeout     time.Duration // the time limit of one attempt
+	GiveUpAfter time.Duration // the time limit of all attempts
+	// Latest means that a waiting event is useless when there is a later event.
 	Latest bool
-	// Pace bounds the attempts for the target; zero: no limit.
+	// Pace limits the attempts for the target. Zero means no limit.
 	Pace service.Pace
 }
 
-// Dispatcher delivers events. Its methods may be called at any time, and except for Close they return at once.
+// Dispatcher delivers events. Its methods may be called at any time. All methods except Close return immediately.
 type Dispatcher struct {
 	log    *zap.Logger
 	report func(target string, o Outcome, events int)
 
 	mu      sync.Mutex
-	lanes   map[string]*lane
-	closing bool // no more events are taken
+	lanes   map[string]*targetQueue
+	closing bool // no more events are accepted
 	hurry   chan struct{}
 	wg      sync.WaitGroup
 }
 
-// NewDispatcher makes one without targets. report is called with every outcome; it must
-// not block, nor call the dispatcher.
+// NewDispatcher returns a Dispatcher without targets. It calls the function report with every outcome. This function must not block, and
+// must not call the Dispatcher.
 func NewDispatcher(log *zap.Logger, report func(target string, o Outcome, events int)) *Dispatcher {
-	return &Dispatcher{log: log, report: report, lanes: map[string]*lane{}, hurry: make(chan struct{})}
+	return &Dispatcher{log: log, report: report, lanes: map[string]*targetQueue{}, hurry: make(chan struct{})}
 }
 
-// Update replaces the targets. Events for a target that keeps its name are delivered by the new route, at once if they waited for the
-// next attempt; those for a removed target are dropped.
+// Update replaces the targets. Events for a target that keeps its name are delivered by the new route, and events that wait for their next
+// attempt are tried immediately. Events for a removed target are dropped.
 func (d *Dispatcher) Update(routes []Route) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -84,7 +84,7 @@ func (d *Dispatcher) Update(routes []Route) {
 	}
 }
 
-// Send puts an event into the queue of the target of that name; without one nothing happens.
+// Send puts an event into the queue of the target with the given name. If there is no such target, it does nothing.
 func (d *Dispatcher) Send(name string, e Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -103,8 +103,8 @@ func (d *Dispatcher) Send(name string, e Event) {
 	}
 }
 
-// Try makes one attempt now, ahead of the queue: an operator wants to know whether the target takes an event. known is false if there is
-// no target of that name.
+// Try makes one attempt immediately, before the events in the queue, because an operator needs to know whether the target accepts an event.
+// The result known is false if there is no target with the given name.
 func (d *Dispatcher) Try(ctx context.Context, name string, e Event) (known bool, err error) {
 	d.mu.Lock()
 	l := d.lanes[name]
@@ -119,11 +119,11 @@ func (d *Dispatcher) Try(ctx context.Context, name string, e Event) (known bool,
 	return true, try(ctx, route, e)
 }
 
-// dropNotice is how often a full queue is logged.
+// dropNotice is the minimum time between two log lines about a full queue.
 const dropNotice = time.Minute
 
-// drop counts events that are not delivered, with the lock held.
-func (d *Dispatcher) drop(l *lane, n int) {
+// drop counts events that are not delivered. The caller holds the dispatcher's lock.
+func (d *Dispatcher) drop(l *targetQueue, n int) {
 	if n == 0 {
 		return
 	}
@@ -136,8 +136,8 @@ func (d *Dispatcher) drop(l *lane, n int) {
 	}
 }
 
-// Close takes no further event, tries the waiting ones at once and repeatedly, and returns when all are finished, or ctx ends. The
-// remaining ones are given up.
+// Close accepts no further events. It tries the waiting events immediately and repeatedly. It returns when all events are finished or when
+// ctx ends, and gives up the remaining events.
 func (d *Dispatcher) Close(ctx context.Context) {
 	d.mu.Lock()
 	if !d.closing {
@@ -159,7 +159,8 @@ func (d *Dispatcher) Close(ctx context.Context) {
 		l.end()
 		if n := l.clear(); n > 0 {
 			d.report(l.name, GivenUp, n)
-			d.log.Error("notifications are given up: this process ends", zap.String("target", l.name), zap.Int("events", n))
+			d.log.Error("notifications are lost: this process ends before they were delivered",
+				zap.String("target", l.name), zap.Int("events", n))
 		}
 	}
 }

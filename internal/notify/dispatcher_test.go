@@ -20,12 +20,12 @@ import (
 	"baton/internal/notify/service"
 )
 
-// script is a target that does what it is told, attempt by attempt, and then delivers.
+// script is a target that does what the functions in do say, one for each attempt. After that it accepts every event.
 type script struct {
 	mu      sync.Mutex
 	do      []func(ctx context.Context) error
-	tried   []time.Duration // when, since it was made
-	events  []string        // what it was told, by attempt
+	tried   []time.Duration // the times of the attempts, since the script was made
+	events  []string        // the events of the attempts
 	arrived []string
 	began   time.Time
 }
@@ -75,12 +75,12 @@ func hangs(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// always is as many of them as any test needs.
+// always returns more copies of f than any test needs.
 func always(f func(context.Context) error) []func(context.Context) error {
 	return slices.Repeat([]func(context.Context) error{f}, 10_000)
 }
 
-// rig is a dispatcher whose outcomes are counted and whose log is kept.
+// rig is a dispatcher with the counts of its outcomes and with its log.
 type rig struct {
 	*Dispatcher
 	logs *observer.ObservedLogs
@@ -105,7 +105,7 @@ func (r *rig) outcomes() string {
 	return strings.TrimPrefix(fmt.Sprint(r.all), "map")
 }
 
-// at counts the log's lines of a level that say something.
+// at returns the number of log lines of a level that contain the text.
 func (r *rig) at(level zapcore.Level, text string) int {
 	n := 0
 	for _, e := range r.logs.All() {
@@ -211,7 +211,7 @@ func TestADeliveryIsGivenUpInTheEnd(t *testing.T) {
 		if n := r.at(zap.ErrorLevel, "given up"); n < 1 || n > 3 {
 			t.Errorf("%d lines of it", n)
 		}
-		// A target that is away is asked once a minute at most, however much waits.
+		// A target that does not answer is tried at most once per minute, regardless of the number of waiting events.
 		tried := s.attempts()
 		for i := 10; i < len(tried)-1; i++ {
 			if pause := tried[i+1] - tried[i]; pause < 47*time.Second {
@@ -222,7 +222,8 @@ func TestADeliveryIsGivenUpInTheEnd(t *testing.T) {
 	})
 }
 
-// What has waited for longer than it would be tried, behind others, is tried all the same.
+// TestWhatHasWaitedLongIsTriedOnce checks that an event is tried once even if it has waited behind other events for longer than
+// GiveUpAfter.
 func TestWhatHasWaitedLongIsTriedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, s := newRig(), newScript()
@@ -258,7 +259,7 @@ func TestAFullQueueLosesTheOldestAndSaysSo(t *testing.T) {
 		r, s := newRig(), newScript(fails)
 		r.Update([]Route{route("ops", s)})
 		r.send("ops", "first")
-		synctest.Wait() // it is being tried, and does not wait any more
+		synctest.Wait() // the event is being tried and no longer waits
 		r.send("ops", numbers(0, queueMost+250)...)
 		wants(t, "outcomes", r.outcomes(), fmt.Sprintf("[ops dropped:%d]", 250))
 		wants(t, "lines", r.at(zap.ErrorLevel, "dropped"), 1)
@@ -292,7 +293,7 @@ func TestWhatWaitsForATargetThatStaysIsDeliveredByTheNewOne(t *testing.T) {
 		r.send("gone", "c", "d", "e")
 		time.Sleep(10 * time.Minute)
 		r.Update([]Route{route("ops", right)})
-		synctest.Wait() // at once: not when the pause of up to a minute is over
+		synctest.Wait() // immediately, although the pause is up to one minute
 		wants(t, "arrived", right.got(), "[a b]")
 		r.send("gone", "f")
 		wants(t, "outcomes", r.outcomes(), "[gone dropped:3 ops delivered:2]")
@@ -305,7 +306,7 @@ func TestClosingTriesWhatIsQueuedAtOnce(t *testing.T) {
 		r, s := newRig(), newScript(slices.Repeat([]func(context.Context) error{fails}, 5)...)
 		r.Update([]Route{route("ops", s)})
 		r.send("ops", "a", "b")
-		time.Sleep(10 * time.Second) // the next attempt is seconds away
+		time.Sleep(10 * time.Second) // the next attempt is several seconds away
 		began := time.Now()
 		r.end(2 * time.Second)
 		if took := time.Since(began); took > time.Second {
@@ -342,7 +343,7 @@ func TestAnIdleDispatcherHasNoGoroutine(t *testing.T) {
 	}
 	r.wg.Wait()
 	after := runtime.NumGoroutine()
-	for range 100 { // the last ones may be about to end
+	for range 100 { // the last goroutines may be about to end
 		if after <= before {
 			break
 		}

@@ -13,7 +13,7 @@ import (
 
 func TestATargetGetsNoMoreThanItBears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		target, d := newScript(fails), newRig() // an attempt counts, whatever came of it
+		target, d := newScript(fails), newRig() // an attempt counts regardless of its result
 		pace := format("dingtalk").Pace
 		d.Update([]Route{{Name: "chat", Target: target, Timeout: time.Second, GiveUpAfter: time.Hour, Pace: pace}})
 		for i := range 50 {

@@ -18,10 +18,10 @@ import (
 	"baton/internal/notify/service"
 )
 
-// theSecret is what the bots of these tests sign with.
+// theSecret is the secret for the signatures of the bots in these tests.
 const theSecret = "SECthe-secret"
 
-// bots judge a request as the service does: what they answer first is what it says.
+// bots check a request as the real services do, and return the answer to the first mistake in it.
 var bots = map[string]func(query map[string][]string, body map[string]any) string{
 	"slack": func(_ map[string][]string, body map[string]any) string {
 		if text, ok := body["text"].(string); !ok || text == "" || len(body) != 1 {
@@ -80,7 +80,7 @@ func recent(timestamp string, unit time.Duration) bool {
 	return err == nil && time.Since(time.Unix(0, 0).Add(time.Duration(n)*unit)).Abs() < time.Hour
 }
 
-// bot serves one of them; what it gets goes to got.
+// bot serves one of the bots. It stores each request in got.
 func bot(t *testing.T, name string, got *map[string]any) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		*got = nil

@@ -2,7 +2,7 @@ package notify
 
 import "strings"
 
-// tail keeps the end of the written text.
+// tail stores the last bytes of the written text.
 type tail struct {
 	most int
 	kept []byte
@@ -17,10 +17,11 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// filtered is a tail of a filter's output: otherwise the end of a secret that begins before the tail would stay in it.
+// filtered is a tail of a filter's output. A tail of the unfiltered output could begin within a secret, so that the filter would not find
+// the secret.
 type filtered struct {
 	to      *tail
-	through Filter // nil: everything
+	through Filter // if nil, the output is not filtered
 }
 
 // Write implements io.Writer.
@@ -32,9 +33,9 @@ func (f *filtered) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (f *filtered) keep(p []byte) { _, _ = f.to.Write(p) } // it takes everything
+func (f *filtered) keep(p []byte) { _, _ = f.to.Write(p) } // the tail accepts any text
 
-// String is the end of the output, on one line.
+// String returns the end of the output as one line.
 func (f *filtered) String() string {
 	if f.through != nil {
 		f.through(nil, true, f.keep)
@@ -42,7 +43,7 @@ func (f *filtered) String() string {
 	return f.to.String()
 }
 
-// String is the text on one line.
+// String returns the text as one line.
 func (t *tail) String() string {
 	return strings.Join(strings.Fields(strings.ToValidUTF8(string(t.kept), "�")), " ")
 }

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// drainMost is how much of an answer is read, so that its connection can be used again.
+	// drainMost is the maximum number of bytes of an answer that are read, so that the connection can be used again.
 	drainMost = 64 << 10
-	// idleFor is how long a connection is kept.
+	// idleFor is how long an idle connection is kept.
 	idleFor = 30 * time.Second
-	// maxRedirects is how many redirects are followed, all on the same host.
+	// maxRedirects is the maximum number of redirects that are followed. All redirects must be on the same host.
 	maxRedirects = 3
 )
 
@@ -33,13 +33,13 @@ type Webhook struct {
 	client  *http.Client
 }
 
-// NewWebhook posts events in the format of a service. address and token are called for every attempt; their errors must not contain a
-// secret. A token of "" is not used.
+// NewWebhook returns a target that posts events in the format of a service. The target calls the functions address and token for every
+// attempt. The errors of these functions must not contain a secret. If the token is "", no token is used.
 func NewWebhook(f service.Format, address, token func() (string, error)) *Webhook {
 	return newWebhook(http.MethodPost, f, address, token)
 }
 
-// NewPing asks for an address with GET, whatever the event is.
+// NewPing returns a target that requests an address with GET. The content of the event is not sent.
 func NewPing(address, token func() (string, error)) *Webhook {
 	plain, _ := service.Find("")
 	return newWebhook(http.MethodGet, plain, address, token)
@@ -55,8 +55,8 @@ func newWebhook(method string, format service.Format, address, token func() (str
 	}}
 }
 
-// follow follows a redirect to the same host with the same method. Never send token or event to another host; a POST turned into a GET
-// would deliver nothing and look like a success.
+// follow follows a redirect only to the same host and with the same method. The token and the event must never be sent to another host. If
+// a POST became a GET, nothing would be delivered, but the answer would look like a success.
 func follow(next *http.Request, via []*http.Request) error {
 	first := via[0]
 	if len(via) > maxRedirects || next.URL.Host != first.URL.Host || next.URL.Scheme != first.URL.Scheme || next.Method != first.Method {
@@ -92,13 +92,13 @@ func (w *Webhook) Send(ctx context.Context, e Event) error {
 		return unreachable(ctx, err)
 	}
 	defer resp.Body.Close()
-	// An answer that is cut short has its important part, or Judge finds it incomplete.
+	// If the answer is cut off, the important part is at the beginning, or Judge reports the answer as incomplete.
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, drainMost))
 	return w.format.Judge(service.Answer{Status: resp.StatusCode, RetryAfter: resp.Header.Get("Retry-After"), Body: body})
 }
 
 func (w *Webhook) request(ctx context.Context, address, token string, e Event) (*http.Request, error) {
-	var body io.Reader // a nil interface for GET: no body at all
+	var body io.Reader // for GET it stays a nil interface, so that there is no body at all
 	if w.method == http.MethodPost {
 		text, err := w.encode(e, token)
 		if err != nil {
@@ -108,7 +108,7 @@ func (w *Webhook) request(ctx context.Context, address, token string, e Event) (
 	}
 	req, err := http.NewRequestWithContext(ctx, w.method, address, body)
 	if err != nil || req.URL.Host == "" || req.URL.Scheme != "http" && req.URL.Scheme != "https" {
-		return nil, errors.New("the address is no URL; want https://host/path") // err quotes it
+		return nil, errors.New("the address is not a URL; write https://host/path") // err is not returned, because it quotes the address
 	}
 	req.Header.Set("User-Agent", "baton")
 	if body != nil {
@@ -128,8 +128,8 @@ func (w *Webhook) encode(e Event, token string) ([]byte, error) {
 	return w.format.Encode(service.Message{JSON: text, Text: e.Text}, token)
 }
 
-// unreachable explains why there was no answer. The errors of net/http quote the address, and parts of a server's answer; that may
-// contain the address, too. So only errors that certainly do not are reported.
+// unreachable returns the reason why there was no answer. The errors of net/http quote the address and parts of a server's answer, which
+// may also contain the address. So only errors that certainly do not contain the address are reported.
 func unreachable(ctx context.Context, err error) error {
 	var network *net.OpError
 	var name *net.DNSError
@@ -138,7 +138,7 @@ func unreachable(ctx context.Context, err error) error {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return errors.New("no answer in time")
 	case ctx.Err() != nil:
-		return errors.New("no answer before the delivery was broken off")
+		return errors.New("the delivery was cancelled before an answer came")
 	case errors.As(err, &network):
 		err = network
 	case errors.As(err, &name):

@@ -44,7 +44,7 @@ func postWithin(t *testing.T, limit time.Duration, w *Webhook) error {
 	return w.Send(ctx, Event{ID: "1", Kind: Failed, Job: "users", Text: "it failed"})
 }
 
-// answers is a server that only ever answers with a status.
+// answers starts a server that answers every request with a status code.
 func answers(t *testing.T, status int, headers ...string) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i+1 < len(headers); i += 2 {
@@ -158,7 +158,7 @@ func TestAServerThatHangsIsLeftInTime(t *testing.T) {
 	}
 }
 
-// An answer without end is read to a bound, and what it said counts.
+// TestAnAnswerWithoutEndIsAnAnswer checks that an answer without an end is read up to a limit, and that its status code counts.
 func TestAnAnswerWithoutEndIsAnAnswer(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for chunk := make([]byte, 8<<10); ; {
@@ -177,7 +177,7 @@ func TestAnAnswerWithoutEndIsAnAnswer(t *testing.T) {
 	}
 }
 
-// closing is a server that reads a request and then says something of its own.
+// closing starts a server that reads a request, and then writes a text and closes the connection.
 func closing(t *testing.T, say string) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -199,7 +199,7 @@ func closing(t *testing.T, say string) string {
 	return "http://" + l.Addr().String()
 }
 
-// Whatever goes wrong, what it says can be shown to anybody.
+// TestNoErrorTellsTheAddressOrTheToken checks that every error can be shown to anyone.
 func TestNoErrorTellsTheAddressOrTheToken(t *testing.T) {
 	refused, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -252,7 +252,7 @@ func TestACertificateThatNobodyVouchesForIsNotAccepted(t *testing.T) {
 	}
 }
 
-// A file that is not there yet, or was mended, counts from the next attempt on.
+// TestAddressAndTokenAreReadForEveryAttempt checks that the next attempt uses a file that was created or corrected in the meantime.
 func TestAddressAndTokenAreReadForEveryAttempt(t *testing.T) {
 	var tokens []string
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -275,7 +275,8 @@ func TestAddressAndTokenAreReadForEveryAttempt(t *testing.T) {
 	wants(t, "tokens", fmt.Sprintf("%q", tokens), `["Bearer a" "" "Bearer b"]`)
 }
 
-// From the first attempt to the delivery, over a real server: 500, a closed connection, then 200.
+// TestADispatcherDeliversToAServerThatComesBack checks all attempts with a real server: status code 500, a closed connection, and then
+// status code 200.
 func TestADispatcherDeliversToAServerThatComesBack(t *testing.T) {
 	arrived := make(chan string, 10)
 	attempts := 0

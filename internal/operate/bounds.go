@@ -11,24 +11,25 @@ import (
 	"baton/internal/text"
 )
 
-// Any client may have written the texts in Redis: a text of megabytes, or a time beyond the year 9999 that cannot be encoded, would
-// exhaust page, API and memory. So Bounded cuts everything that a node has read once, before page or API use it.
+// Any client may have written the texts in Redis. Texts of megabytes would exhaust the memory of the status page and of the API, and a time
+// beyond the year 9999 cannot be encoded. So Bounded cuts all values that a node has read, before the page or the API uses them.
 const (
-	// MostName is how long a name may be, MostProse a text for people, in bytes. Both are
-	// far more than baton ever writes.
+	// MostName is the maximum length of a name and MostProse is the maximum length of a text for people, in bytes. Both limits are far
+	// above the length of any text that baton writes.
 	MostName  = 512
 	MostProse = 16 << 10
-	// MostListed are nodes, events, and runs of one job that go on.
+	// MostListed is the maximum number of nodes, of events, and of runs in progress of one job.
 	MostListed = 1000
 )
 
-// prose are the fields that hold a text for people.
+// prose lists the fields that contain a text for people.
 var prose = [...]string{
 	"Error", "Output", "Reason", "Vacancy", "Waiting", "Aside", "Schedule", "ScheduleWords", "Target", "By", "Do", "What", "Why", "Notes",
 	"Definition",
 }
 
-// Bounded returns v with all that it holds bounded. Values within the bounds stay untouched and are not copied: others may read it.
+// Bounded returns v with long texts and lists cut, and with times and numbers cleared that cannot be encoded. It writes only to the values
+// that it must change, because other goroutines may read v.
 func Bounded[T any](v T) T {
 	bound(reflect.ValueOf(&v).Elem(), MostName)
 	return v
@@ -41,7 +42,7 @@ func bound(v reflect.Value, most int) {
 			bound(v.Elem(), most)
 		}
 	case reflect.Slice:
-		if v.Len() > MostListed && v.Type() != reflect.TypeFor[[]diagnose.Job]() { // jobs are the configuration's
+		if v.Len() > MostListed && v.Type() != reflect.TypeFor[[]diagnose.Job]() { // the number of jobs is limited by the configuration
 			v.Set(v.Slice(0, MostListed))
 		}
 		for i := range v.Len() {
@@ -72,7 +73,7 @@ func bound(v reflect.Value, most int) {
 	}
 }
 
-// Writable reports whether a time can be written down: RFC 3339 ends with the year 9999.
+// Writable reports whether a time can safely be encoded as RFC 3339, which ends with the year 9999.
 func Writable(at time.Time) bool {
 	const first, last = 1970, 9000
 	return at.UTC().Year() >= first && at.UTC().Year() <= last

@@ -24,7 +24,7 @@ func (f LetterFilter) query() url.Values {
 	return q
 }
 
-// Letters are dead letters, the newest first, at most n and not more than 1000.
+// Letters returns at most n dead letters, but never more than 1000, the newest letter first.
 func (c *Client) Letters(ctx context.Context, f LetterFilter, n int) ([]Letter, error) {
 	if f.ID != "" {
 		l, err := get[Letter](ctx, c, LetterFilter{Database: f.Database}.query(), "dead-letters", f.ID)
@@ -43,7 +43,8 @@ func (c *Client) Letters(ctx context.Context, f LetterFilter, n int) ([]Letter, 
 	return reply.Letters, partly(err, reply.Error)
 }
 
-// partly is an error, also one of a part of an answer.
+// partly returns err. If err is nil and the argument text is not empty, it returns an error with this text, because a part of the answer
+// failed.
 func partly(err error, text string) error {
 	if err == nil && text != "" {
 		return errors.New(text)
@@ -51,20 +52,21 @@ func partly(err error, text string) error {
 	return err
 }
 
-// LetterKeys names the dead letters that there are now. Of too many none are named.
+// LetterKeys returns the keys of all dead letters that exist now and match the filter. If there are too many letters, it returns an error
+// and no keys.
 func (c *Client) LetterKeys(ctx context.Context, f LetterFilter, _ int) ([]LetterKey, error) {
 	reply, err := get[struct {
 		Letters []LetterKey
 		More    bool
 	}](ctx, c, f.query(), "dead-letters", "keys")
 	if err == nil && reply.More {
-		const instead = "pick some by --since, --older-than or --text, or do it where the configuration is, without --server"
+		const instead = "select fewer by --since, --older-than or --text, or run this without --server on a host with the configuration"
 		return nil, fmt.Errorf("%w: there are more than %d such dead letters: %s", ErrDeadUsage, len(reply.Letters), instead)
 	}
 	return reply.Letters, err
 }
 
-// Reasons counts dead letters by job and reason, the most frequent first.
+// Reasons counts dead letters by job and reason, the most frequent reason first.
 func (c *Client) Reasons(ctx context.Context, f LetterFilter) ([]LetterReason, error) {
 	reply, err := get[struct {
 		Reasons []LetterReason
@@ -73,7 +75,7 @@ func (c *Client) Reasons(ctx context.Context, f LetterFilter) ([]LetterReason, e
 	return reply.Reasons, partly(err, reply.Error)
 }
 
-// Waiting counts the dead letters of each job that has some.
+// Waiting returns the number of dead letters of each job that has dead letters.
 func (c *Client) Waiting(ctx context.Context) (map[string]int64, error) {
 	reasons, err := c.Reasons(ctx, LetterFilter{})
 	waiting := map[string]int64{}

@@ -18,7 +18,7 @@ import (
 	"baton/internal/operate"
 )
 
-// losing is a node whose connection breaks while it answers its first orders.
+// losing returns a client of a node whose connection breaks while it answers its first orders.
 func losing(t *testing.T, lost int) (c *operate.Client, runs func() []string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -50,7 +50,7 @@ func losing(t *testing.T, lost int) (c *operate.Client, runs func() []string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	if _, err := c.Snapshot(t.Context()); err != nil { // the order goes over a connection that was used before
+	if _, err := c.Snapshot(t.Context()); err != nil { // so that the order uses a connection that was used before
 		t.Fatal(err)
 	}
 	return c, func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(ids) }
@@ -60,7 +60,7 @@ func TestAnOrderWhoseReplyIsLostIsNotSentTwice(t *testing.T) {
 	for _, kind := range []operate.Kind{operate.KindStepDown, operate.KindCancel, operate.KindPause, operate.KindReload} {
 		c, sent := losing(t, 1)
 		_, err := c.Do(t.Context(), operate.Order{Kind: kind, Job: "users"})
-		if err == nil || !strings.Contains(err.Error(), "it may have been carried out") || len(sent()) != 1 {
+		if err == nil || !strings.Contains(err.Error(), "the order may have been carried out") || len(sent()) != 1 {
 			t.Errorf("%s: sent %d times, %v", kind, len(sent()), err)
 		}
 	}
@@ -100,7 +100,7 @@ func TestTheGroupOfASocketIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if os.Geteuid() != 0 { // who may give files away
+	if os.Geteuid() != 0 { // only root may give files to other users
 		gid, group.Name = os.Getgid(), ""
 		if g, err := user.LookupGroupId(strconv.Itoa(gid)); err == nil {
 			group.Name = g.Name

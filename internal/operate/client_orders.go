@@ -5,10 +5,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 )
 
-// wireOrder is an order as the API takes it: the values that stand in the path are not in it.
+// wireOrder is an order in the form that the API accepts, without the values that are in the path.
 type wireOrder struct {
 	By        string             `json:"by,omitzero"`
 	Reason    string             `json:"reason,omitzero"`
@@ -26,9 +27,12 @@ type wireOrder struct {
 	Rate      int                `json:"rate,omitzero"`
 	Repair    bool               `json:"repair,omitzero"`
 	Examples  int                `json:"examples,omitzero"`
+	Changes   int64              `json:"changes,omitzero"`
+	Deletes   int64              `json:"deletes,omitzero"`
+	Database  string             `json:"database,omitzero"`
 }
 
-// path is where the API takes an order.
+// path returns the API's path for an order.
 func (o Order) path() []string {
 	ofJob := func(what string) []string {
 		if o.Job == "" {
@@ -37,7 +41,7 @@ func (o Order) path() []string {
 		return []string{"jobs", o.Job, what}
 	}
 	switch o.Kind {
-	case KindRun, KindCancel, KindVerify, KindBackfill:
+	case KindRun, KindCancel, KindVerify, KindBackfill, KindAccept:
 		return ofJob(string(o.Kind))
 	case KindPauseJob:
 		return ofJob("pause")
@@ -45,13 +49,15 @@ func (o Order) path() []string {
 		return ofJob("resume")
 	case KindReplay, KindDrop:
 		return []string{"dead-letters", string(o.Kind)}
+	case KindUndelete:
+		return []string{"deleted-rows", strconv.FormatInt(o.Row, 10), "undelete"}
 	case KindTestNotify:
 		return []string{"notifications", "test"}
 	}
 	return []string{string(o.Kind)}
 }
 
-// atOnce are as many letters as a node deals with within what an order gets.
+// atOnce returns how many letters one order may contain, so that a node can handle them within the time limit of an order.
 func (o Order) atOnce() int {
 	const replayed, dropped = 20, 500
 	if o.Kind == KindReplay {
@@ -60,7 +66,7 @@ func (o Order) atOnce() int {
 	return dropped
 }
 
-// Do has the node carry out an order. One for many letters is given in parts.
+// Do makes the node carry out an order. It splits an order for many letters into several orders.
 func (c *Client) Do(ctx context.Context, o Order) (out Outcome, err error) {
 	switch o.Kind {
 	case KindReplay, KindDrop:
@@ -83,17 +89,17 @@ func (c *Client) Do(ctx context.Context, o Order) (out Outcome, err error) {
 	return out, nil
 }
 
-// and is an outcome with that of a further part of the order.
+// The method and combines the outcome of an order with the outcome of a further part of the same order.
 func (o Outcome) and(part Outcome) Outcome {
 	part.Letters = append(o.Letters, part.Letters...)
 	part.Dropped += o.Dropped
 	return part
 }
 
-// repeatFor is how long an order is given again whose reply was lost: about as long as a node takes to restart.
+// repeatFor is how long an order is repeated after its reply was lost. A node needs about that long to restart.
 const repeatFor = 10 * time.Second
 
-// run has a job run. If the reply is lost it asks again for the same run.
+// run makes the node run a job. If the reply is lost, run sends the order again for the same run.
 func (c *Client) run(ctx context.Context, o Order) (out Outcome, err error) {
 	if o.RunID == "" {
 		o.RunID = newRunID()
@@ -106,7 +112,7 @@ func (c *Client) run(ctx context.Context, o Order) (out Outcome, err error) {
 			return out, err
 		}
 		if time.Now().After(end) {
-			return out, fmt.Errorf("whether %s %s of job %q began is not known; baton job show %[3]s tells: %w",
+			return out, fmt.Errorf("it is unknown whether %s %s of job %q began; see baton job show %[3]s: %w",
 				o.Kind, o.RunID, o.Job, err)
 		}
 		select {
@@ -117,7 +123,7 @@ func (c *Client) run(ctx context.Context, o Order) (out Outcome, err error) {
 	}
 }
 
-// newRunID makes a UUID of version 4.
+// newRunID returns a UUID of version 4.
 func newRunID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -129,15 +135,16 @@ func (c *Client) doOnce(ctx context.Context, o Order) (Outcome, error) {
 	body := wireOrder{
 		By: o.By, Reason: o.Reason, Lock: o.Lock, To: o.To, Force: o.Force, RunID: o.RunID, Until: o.Until,
 		Letters: o.Letters, Target: o.Target, Overwrite: o.Overwrite, Set: o.Set,
-		Sample: o.Sample, Rate: o.Rate, Repair: o.Repair, Examples: o.Examples,
+		Sample: o.Sample, Rate: o.Rate, Repair: o.Repair, Examples: o.Examples, Changes: o.Changes, Deletes: o.Deletes,
+		Database: o.Database,
 	}
-	const most = 90 * time.Second // that the API waits
+	const most = 90 * time.Second // the maximum time that the API waits
 	if o.Wait != 0 {
 		body.Wait = min(max(o.Wait, 0), most).String()
 	}
 	out, err := c.give(ctx, body, o.path()...)
 	if p, ok := errors.AsType[*problem](err); ok && len(p.kinds) == 0 && o.Kind == KindReload {
-		return out, fmt.Errorf("not reloaded, the old configuration stays in force:\n%w", err)
+		return out, fmt.Errorf("the configuration was not reloaded; the old configuration stays in force:\n%w", err)
 	}
 	return out, err
 }

@@ -2,57 +2,65 @@ package operate
 
 import "errors"
 
-// Kinds of errors, matched by errors.Is. Any other error is a server's.
+// These are the kinds of errors, matched by errors.Is. Any other error comes from a server.
 var (
-	// ErrNotFound: there is no such thing.
+	// ErrNotFound means that the requested object does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrRefused: the present state forbids it; the error says why, and how to change that.
+	// ErrRefused means that the current state forbids the request. The error says why, and how to change the state.
 	ErrRefused = errors.New("refused")
-	// ErrInvalid: the request makes no sense; the error says how to mend it.
+	// ErrInvalid means that the request is invalid. The error says how to correct the request.
 	ErrInvalid = errors.New("invalid")
-	// ErrNoLeader: the order needs a leader.
+	// ErrNoLeader means that the order needs a leader, but no node leads.
 	ErrNoLeader = errors.New("no node leads")
 )
 
-// Errors that keep being themselves over HTTP, matched by errors.Is.
+// These errors keep their identity over HTTP, and are matched by errors.Is.
 var (
-	// ErrNoJob: the configuration has no such job.
+	// ErrNoJob means that the configuration does not contain the job.
 	ErrNoJob = errors.New("no such job")
-	// ErrNoRun: neither what goes on nor the history has such a run.
+	// ErrNoRun means that the run is neither in progress nor in the history.
 	ErrNoRun = errors.New("no such run")
-	// ErrRunLost: the end of a run is unknown.
+	// ErrRunLost means that the end of a run is unknown.
 	ErrRunLost = errors.New("it is unknown how the run ended")
-	// ErrNoOutput says that a job of that kind prints nothing.
+	// ErrNoOutput means that jobs of this kind print nothing.
 	ErrNoOutput = errors.New("prints nothing")
-	// ErrNoLetter: there is no such dead letter, or no longer.
+	// ErrNoLetter means that the dead letter does not exist, or no longer exists.
 	ErrNoLetter = errors.New("no such dead letter")
-	// ErrManyLetters: an id is the beginning of several.
-	ErrManyLetters = errors.New("several dead letters have an id that begins so")
-	// ErrDeadUsage: this configuration does not allow the request.
+	// ErrManyLetters means that several dead letters have an id with the given beginning.
+	ErrManyLetters = errors.New("several dead letters have an id with this beginning")
+	// ErrNoRow means that the deleted row is not kept, or no longer kept.
+	ErrNoRow = errors.New("no such deleted row is kept")
+	// ErrDeadUsage means that the configuration does not allow the request.
 	ErrDeadUsage = errors.New("cannot be done")
 )
 
-// Errors of a [Client], matched by errors.Is.
+// These errors are returned by a [Client], and are matched by errors.Is.
 var (
-	// ErrNotAllowed: the token is missing, wrong, or not taken.
+	// ErrNotAllowed means that the token is missing, wrong or not accepted.
 	ErrNotAllowed = errors.New("not allowed")
-	// ErrNoServer: the client could not reach the node.
+	// ErrNoServer means that the client could not reach the node.
 	ErrNoServer = errors.New("the node cannot be reached")
-	// errNoReply: the client sent an order, and does not know the outcome.
+	// errNoReply means that the client has sent an order, but does not know the outcome.
 	errNoReply = errors.New("no reply to the order")
 )
 
-// Coded is an error with one word that programs recognise it by.
+// Coded is an error with a code, so that programs recognise the error.
 type Coded struct {
 	Code string
-	Kind error // one of the kinds above; nil: the servers'
+	Kind error // one of the kinds above; nil for errors of servers
 	Err  error
 }
 
 func (c *Coded) Error() string   { return c.Err.Error() }
 func (c *Coded) Unwrap() []error { return []error{c.Kind, c.Err} }
 
-// known are the errors that keep being themselves over HTTP, and how the API tells them.
+// PrivateError is an error whose text may contain a user's data. The caller of an order gets this text, but no log contains it.
+type PrivateError struct{ Err error }
+
+func (p *PrivateError) Error() string { return p.Err.Error() }
+func (p *PrivateError) Unwrap() error { return p.Err }
+
+// known returns the errors that keep their identity over HTTP, with their codes in the API.
 func known() []Coded {
 	return []Coded{
 		{"no_leader", ErrNoLeader, ErrNoLeader},
@@ -60,13 +68,14 @@ func known() []Coded {
 		{"no_run", ErrNotFound, ErrNoRun},
 		{"no_letter", ErrNotFound, ErrNoLetter},
 		{"many_letters", ErrRefused, ErrManyLetters},
+		{"no_deleted_row", ErrNotFound, ErrNoRow},
 		{"dead_usage", ErrInvalid, ErrDeadUsage},
 		{"no_output", ErrNotFound, ErrNoOutput},
 		{"run_lost", ErrNotFound, ErrRunLost},
 	}
 }
 
-// WithCode gives an error the kind and the word that the API has for it.
+// WithCode returns err with the kind and the code that the API uses for it.
 func WithCode(err error) error {
 	if _, given := errors.AsType[*Coded](err); err == nil || given {
 		return err
@@ -79,7 +88,7 @@ func WithCode(err error) error {
 	return err
 }
 
-// As gives an error of a server the identity of one of this package, and keeps its text.
+// As returns an error with the text of err that matches identity, which is an error of this package.
 func As(err, identity error) error { return identified{err, identity} }
 
 type identified struct {

@@ -9,10 +9,11 @@ import (
 	"syscall"
 )
 
-// GroupOf names the group that may use an admin socket, and how to join it, as far as a user without access can see that.
+// GroupOf returns a text that names the group that may use an admin socket, and says how to join the group. It returns only information
+// that a user without access can read.
 func GroupOf(socket string) string {
 	info, err := os.Stat(socket)
-	if err != nil { // its directory may be closed, too
+	if err != nil { // this user may also not be allowed to open the directory
 		info, err = os.Stat(filepath.Dir(socket))
 	}
 	if err != nil {

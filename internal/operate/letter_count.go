@@ -8,25 +8,26 @@ import (
 )
 
 const (
-	// lettersWithin bounds the time of a database: after it the state is shown without the count.
+	// lettersWithin is the time limit for a database. After that time the state is shown without the count.
 	lettersWithin = time.Second
 	// lettersEvery is how often --watch counts the letters again.
 	lettersEvery = 15 * time.Second
 )
 
-// LetterCount counts the dead letters that wait now, for a Snapshot: the
-// leader's count is up to half a minute old, and older while no node leads.
+// LetterCount counts the dead letters that wait now, for a Snapshot. The leader's count may be half a minute old, and is older while no
+// node leads.
 type LetterCount struct {
-	letters Operator // nil: the user may not read the databases
+	letters Operator // nil if the user may not read the databases
 	asked   time.Time
 	jobs    map[string]int64
-	all     bool // all databases answered
+	all     bool // all databases have answered
 }
 
-// NewLetterCount counts by letters; nil: the leader's counts are all there is.
+// NewLetterCount returns a LetterCount that asks the Operator in the argument letters. If this argument is nil, a Snapshot keeps the
+// leader's counts.
 func NewLetterCount(letters Operator) *LetterCount { return &LetterCount{letters: letters} }
 
-// Add puts the counts into s, as far as they are known.
+// Add writes the known counts to s.
 func (l *LetterCount) Add(ctx context.Context, s *diagnose.Snapshot) {
 	if l.letters == nil {
 		return
@@ -38,14 +39,14 @@ func (l *LetterCount) Add(ctx context.Context, s *diagnose.Snapshot) {
 		l.asked, l.jobs, l.all = time.Now(), jobs, err == nil
 	}
 	for i, j := range s.Jobs {
-		// For a database that did not answer, the leader's last count stays.
+		// If a database did not answer, the leader's last count stays.
 		if n, counted := l.jobs[j.Name]; !j.Command && (counted || l.all) {
 			s.Jobs[i].DeadLetters = &n
 		}
 	}
 }
 
-// Close ends the connections to the databases.
+// Close closes the connections to the databases.
 func (l *LetterCount) Close() {
 	if l.letters != nil {
 		_ = l.letters.Close() // nothing was written

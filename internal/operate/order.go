@@ -8,61 +8,67 @@ import (
 	"baton/internal/text"
 )
 
-// Kind names the action that an order asks for.
+// Kind says which action an order asks for.
 type Kind string
 
-// The kinds. Those of a job need Order.Job, those of dead letters Order.Letters or Order.Letter.
+// These are the kinds of orders. Orders about a job need Order.Job, and orders about dead letters need Order.Letters or Order.Letter.
 const (
-	KindStepDown  Kind = "stepdown" // To: the successor; Lock: which election
-	KindPause     Kind = "pause"    // no node leads
+	KindStepDown  Kind = "stepdown" // To is the successor; Lock selects the election
+	KindPause     Kind = "pause"    // afterwards no node leads
 	KindResume    Kind = "resume"
-	KindRun       Kind = "run"        // Force: whatever else of the job runs; RunID: see Order
-	KindCancel    Kind = "cancel"     // RunID: that run alone
-	KindPauseJob  Kind = "pause_job"  // Until: when it ends without a resume; Job "": all jobs
+	KindRun       Kind = "run"        // Force ignores other runs of the job; for RunID see Order
+	KindCancel    Kind = "cancel"     // RunID limits the order to that run
+	KindPauseJob  Kind = "pause_job"  // Until is the time when the pause ends without a resume; Job "" means all jobs
 	KindResumeJob Kind = "resume_job" // Job "": all jobs
-	KindVerify    Kind = "verify"     // Sample, Rate, Repair, Examples; RunID: see Order
-	KindBackfill  Kind = "backfill"   // Rate; RunID: see Order
+	KindVerify    Kind = "verify"     // uses Sample, Rate, Repair, Examples; for RunID see Order
+	KindBackfill  Kind = "backfill"   // uses Rate; for RunID see Order
+	KindAccept    Kind = "accept"     // Changes and Deletes are the counts of rows that belong to the job from now on
 	KindReplay    Kind = "replay"
 	KindDrop      Kind = "drop"
-	KindReload    Kind = "reload" // of the configuration of the node that gets the order
-	// KindTestNotify makes the node that gets the order send a test notification. Target limits it to that one target.
+	KindUndelete  Kind = "undelete" // Row is the id of the deleted row to put back, and Database is its database
+	KindReload    Kind = "reload"   // the node that gets the order reads its configuration again
+	// KindTestNotify makes the node that gets the order send a test notification. Target limits the test to one target.
 	KindTestNotify Kind = "test_notify"
 )
 
-// Order is an order as data.
+// Order contains the data of an order.
 type Order struct {
 	Kind Kind
-	// By is who gives the order, and Reason why, for the history. Neither proves anything.
+	// By is the name of the user who gives the order, and Reason is the reason. Both are for the history, and prove nothing.
 	By, Reason string
-	Lock       string // the election's key; "": the node's own
+	Lock       string // the key of the election's lock; "" means the node's own lock
 	To         string
 	Job        string
-	// RunID is the one run to cancel, or the UUID that a run gets: it is the idempotency key of an order to run a job.
+	// RunID is the run to cancel, or the UUID for a new run. It is the idempotency key of an order to run a job.
 	RunID    string
-	Letter   string // the id of a dead letter, or the beginning of one
-	Database string // where the letter is; "": wherever it is found
+	Letter   string // the id of a dead letter, or its beginning
+	Row      int64  // the id of a deleted row
+	Database string // the database of the letter or the row; "" means that all databases are searched
 	Letters  []LetterKey
 	Force    bool
 	Until    time.Time
-	Target   string // of notifications; "": all of them
-	// Wait is how long to wait for the effect of the order; 0 is the usual time, less than 0 does not wait.
+	Target   string // the target of notifications; "" means all targets
+	// Wait is the maximum time to wait for the effect of the order. 0 means the default time, and a negative value means no wait.
 	Wait time.Duration
-	// Overwrite and Set are of replays: a replay overwrites a row of the same key although that may be newer; it replaces inputs of the
-	// record, where nil stands for NULL.
+	// Overwrite and Set are for replays. With Overwrite a replay overwrites a row with the same key, even if that row may be newer. Set
+	// replaces inputs of the record; nil stands for NULL.
 	Overwrite bool
 	Set       map[string]*string
-	// Sample is the part of all keys to verify, above 0 and up to 1; 0: all. Rate is how many keys a second
-	// are read at most; 0: any number. Repair has what differs flushed again. Examples is how many
-	// differences of each kind are kept; 0: a few.
+	// Sample is the share of all keys to verify, above 0 and up to 1; 0 means all keys. Rate is the maximum number of keys that are read
+	// per second; 0 means no limit. With Repair, rows that differ are flushed again. Examples is the number of differences of each kind
+	// that are kept; 0 means a few.
 	Sample   float64
 	Rate     int
 	Repair   bool
 	Examples int
+	// Changes and Deletes are the counts of an Acceptance that the author of the order has seen. The order is refused if more rows than
+	// these wait when it arrives.
+	Changes, Deletes int64
 	// Progress, if set, is called with a part of the outcome while an order takes long.
 	Progress func(Outcome)
 }
 
-// Signature says who gives the order, and why: "by alice: upgrade".
+// Signature returns a text that says who gives the order and why, such as "by alice: upgrade".
 func (o Order) Signature() string {
 	text := "by " + o.By
 	if o.By == "" {
@@ -74,74 +80,78 @@ func (o Order) Signature() string {
 	return text
 }
 
-// LetterKey says which dead letter.
+// LetterKey identifies a dead letter.
 type LetterKey struct {
 	ID       string `json:"id"`
 	Job      string `json:"job"`
 	Database string `json:"database"`
 }
 
-// Code says what an order came to.
+// Code is a word that describes the result of an order.
 type Code string
 
-// The codes.
+// These are the values of Code.
 const (
-	CodeDone    Code = "done"    // carried out, and its effect has shown
-	CodeAsked   Code = "asked"   // ordered; Do did not wait for the effect, or the order waits its turn
+	CodeDone    Code = "done"    // the order was carried out, and its effect was seen
+	CodeAsked   Code = "asked"   // Do did not wait for the effect of the order, or the order waits for other work
 	CodeNothing Code = "nothing" // there was nothing to do
 )
 
-// Outcome is what an order came to.
+// Outcome is the result of an order.
 type Outcome struct {
-	// Code says it to programs: done, asked or nothing.
+	// Code is the result for programs: done, asked or nothing.
 	Code Code `json:"code"`
-	// Text says it in a sentence.
+	// Text is the result as a sentence.
 	Text string `json:"text"`
-	// RunID is of the run that was begun.
+	// RunID is the ID of the run that was begun.
 	RunID string `json:"run_id,omitzero"`
-	// Queued: that run waits for another one to end.
+	// Queued means that the run waits until another run ends.
 	Queued bool `json:"queued,omitzero"`
-	// NodeID is the node that leads, or that carried out the order.
+	// NodeID is the node that leads, or the node that carried out the order.
 	NodeID string `json:"node_id,omitzero"`
 	Epoch  int64  `json:"epoch,omitzero"`
 	// Took is the time from the order to its effect.
 	Took text.Seconds `json:"took_seconds,omitzero"`
-	// From led before.
+	// From is the node that led before.
 	From string `json:"from,omitzero"`
-	// Was is the pause that there was before, Still the one of all jobs that goes on.
+	// Was is the pause that existed before. Still is the pause of all jobs that is still in force.
 	Was   *diagnose.Pause `json:"was,omitempty"`
 	Still *diagnose.Pause `json:"still,omitempty"`
 	// Since is when the pause began.
 	Since time.Time `json:"since,omitzero"`
-	// Runs were cancelled, and end; Retry is the attempt that will not be made.
+	// Runs are the runs that were cancelled. They may still be ending. Retry is the number of the attempt that will not be made.
 	Runs  []string `json:"runs,omitempty"`
 	Retry int      `json:"retry,omitzero"`
-	// Run is the run that was begun, as it stands.
+	// Run is the current state of the run that was begun.
 	Run *diagnose.Run `json:"run,omitempty"`
-	// Letters are the outcomes of replayed letters, one each.
+	// Letters are the outcomes of the replayed letters, one for each letter.
 	Letters []Replayed `json:"letters,omitempty"`
-	// Dropped is how many dead letters are gone for good.
+	// Dropped is the number of dead letters that were removed permanently.
 	Dropped int64 `json:"dropped,omitzero"`
-	// Tests are the outcomes of a test notification, by target.
+	// DeletedRow is the row that was put back.
+	DeletedRow *DeletedRow `json:"deleted_row,omitempty"`
+	// Acceptance is the state after an order to accept rows.
+	Acceptance *Acceptance `json:"acceptance,omitempty"`
+	// Tests are the outcomes of a test notification, one for each target.
 	Tests []Tested `json:"tests,omitempty"`
 }
 
-// Tested is what became of a test notification to one target.
+// Tested is the result of a test notification to one target.
 type Tested struct {
 	Target string `json:"target"`
-	OK     bool   `json:"ok"` // the target has taken it
-	// Text is why it has not.
+	OK     bool   `json:"ok"` // the target has accepted the test
+	// Text says why the target has not accepted the test.
 	Text string `json:"text,omitzero"`
 }
 
-// Replayed is the outcome for one dead letter.
+// Replayed is the outcome of a replay for one dead letter.
 type Replayed struct {
 	LetterKey
 	Outcome string `json:"outcome"`
 	Text    string `json:"text"`
-	OK      bool   `json:"ok"` // nothing is left to do
+	OK      bool   `json:"ok"` // nothing remains to be done
 }
 
-// Do carries out an order, and returns when it is done, or when ctx ends. Beside an error the outcome reports the part that was done
-// before it.
+// Do carries out an order. It returns when the order is carried out, or when ctx ends. If it returns an error, the outcome contains the
+// part that was carried out before the error.
 type Do func(ctx context.Context, o Order) (Outcome, error)

@@ -6,15 +6,15 @@ import (
 	"fmt"
 )
 
-// LockHandover is the outcome of the step-down from one of several locks.
+// LockHandover is the outcome of a step-down from one of several locks.
 type LockHandover struct {
 	Lock string `json:"lock"`
 	Outcome
 	Error string `json:"error,omitzero"`
 }
 
-// StepDownAll gives an order to step down for every lock of the configuration: one after the other, so that one lock's successors are
-// known before the next order. [ErrNoLeader] if no node leads under any of them.
+// StepDownAll gives an order to step down for every lock of the configuration. It gives the orders one after the other, so that it knows
+// the new leader of one lock before the next order. It returns [ErrNoLeader] if no node leads under any of the locks.
 func StepDownAll(ctx context.Context, r Operator, o Order) ([]LockHandover, error) {
 	s, err := r.Election(ctx)
 	if err != nil {

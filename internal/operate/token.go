@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	// LeastToken is the least length of a token: a random one of that length cannot be guessed.
+	// LeastToken is the minimum length of a token, in characters. A random token of that length cannot be guessed.
 	LeastToken = 16
 	mostToken  = 1024
 )
 
-// ReadToken reads a file that holds the token of a node, or reports how the file is wrong.
+// ReadToken reads a node's token from a file. Its error names the problem of the file.
 func ReadToken(file string) (token string, err error) {
 	const lineEnd = 2
 	info, err := os.Stat(file)
@@ -20,7 +20,7 @@ func ReadToken(file string) (token string, err error) {
 	case err != nil:
 		return "", err
 	case !info.Mode().IsRegular(): // opening a pipe would wait for its writer
-		return "", fmt.Errorf("%s is no regular file", file)
+		return "", fmt.Errorf("%s is not a regular file", file)
 	case info.Size() > mostToken+lineEnd:
 		return "", errLongToken(file)
 	}
@@ -31,9 +31,10 @@ func ReadToken(file string) (token string, err error) {
 	token = strings.TrimRight(string(text), "\r\n")
 	switch {
 	case strings.ContainsFunc(token, unprintable):
-		return "", fmt.Errorf("%s: want one line of printable ASCII without blanks, for example of: openssl rand -hex 32", file)
+		return "", fmt.Errorf("%s: the file must contain one line of printable ASCII without spaces, for example from: "+
+			"openssl rand -hex 32", file)
 	case len(token) < LeastToken:
-		return "", fmt.Errorf("%s: the token has %d characters, and it takes %d at least; make one with: openssl rand -hex 32",
+		return "", fmt.Errorf("%s: the token has %d characters, but it needs at least %d; make a token with: openssl rand -hex 32",
 			file, len(token), LeastToken)
 	case len(token) > mostToken:
 		return "", errLongToken(file)
@@ -41,7 +42,7 @@ func ReadToken(file string) (token string, err error) {
 	return token, nil
 }
 
-// unprintable reports whether a character is anything but printable ASCII, or is a blank.
+// unprintable reports whether a character is a blank, or is not a printable ASCII character.
 func unprintable(r rune) bool { return r <= ' ' || r > '~' }
 
 func errLongToken(file string) error {

@@ -14,20 +14,21 @@ import (
 
 const (
 	stateRunning = "running"
-	// StateQueued is the state of a run that waits for another one to end.
+	// StateQueued is the state of a run that waits until another run ends.
 	StateQueued = "queued"
 	// watchEvery is how often WatchRun reads the state of a run.
 	watchEvery = 200 * time.Millisecond
-	// lostAfter is how long a run may have no leader before it is given up for lost: the
-	// leader of a term that has ended records how its runs ended, if it can.
+	// lostAfter is how long a run may have no leader before it counts as lost. The time is needed because a leader whose term has ended
+	// still records how its runs ended, if it can.
 	lostAfter = 5 * time.Second
 )
 
-// WatchRun calls show with the state of a run, again and again until the run has ended, and returns its last state. It goes on trying
-// while the node or the server is away. [ErrRunLost] means that the run will never end, since its leader has gone without recording it.
+// WatchRun calls the function show with the state of a run repeatedly until the run has ended, and returns the last state. It retries while
+// the node or the server does not answer. [ErrRunLost] means that the end of the run will never be known, because the leader of the run has
+// gone without recording the end.
 func WatchRun(ctx context.Context, runs Operator, name, id string, show func(JobRun)) (JobRun, error) {
-	var lost time.Time // since when the run has no leader
-	const often = 3    // a run that was queued may begin between two readings
+	var lost time.Time // the time since which the run has no leader
+	const often = 3    // a queued run may begin between two reads
 	for unknown := 0; ; {
 		run, err := runs.Run(ctx, name, id)
 		switch {
@@ -39,7 +40,7 @@ func WatchRun(ctx context.Context, runs Operator, name, id string, show func(Job
 			return JobRun{}, fmt.Errorf("%w: it is not in the history; redis may have lost its data", lostRun(name, id))
 		case final(err):
 			return JobRun{}, err
-		case err != nil: // it will be back
+		case err != nil: // the server will answer again later
 		case !run.Queued && run.Run.State != stateRunning:
 			return run, nil
 		default:
@@ -62,20 +63,21 @@ func WatchRun(ctx context.Context, runs Operator, name, id string, show func(Job
 	}
 }
 
-// final reports whether the same question would get the same error again.
+// final reports whether a repeated request would get the same error.
 func final(err error) bool {
 	var answer *problem
 	var coded *Coded
 	return errors.As(err, &answer) && !answer.away || errors.As(err, &coded) || errors.Is(err, ErrNoJob)
 }
 
-// Ended reports whether an error of WatchRun means that only the watching has ended.
+// Ended reports whether an error of WatchRun means that the caller's watching was ended, and not the run.
 func Ended(err error) bool { return errors.Is(err, context.Canceled) }
 
-// closest is how many letters a name may be away from one that there is; mostNames is how many an error lists.
+// closest is the maximum distance between a name and a similar existing name, in letters. mostNames is the maximum number of names in an
+// error.
 const closest, mostNames = 2, 10
 
-// NoJob says which jobs there are instead. It is an [ErrNoJob].
+// NoJob returns an [ErrNoJob] that names existing jobs.
 func NoJob(name string, have []string) error {
 	if len(have) == 0 {
 		return fmt.Errorf("%w: %q: the configuration has no jobs; is --config right?", ErrNoJob, name)
@@ -86,7 +88,7 @@ func NoJob(name string, have []string) error {
 	return fmt.Errorf("%w: %q: the configuration has %s: see baton job list", ErrNoJob, name, text.Names(have, mostNames))
 }
 
-// alike are the names that contain name, or else those that are the fewest letters away from it.
+// alike returns the names that contain name, or else the names with the smallest distance to name.
 func alike(name string, have []string) (like []string) {
 	least := closest
 	for _, one := range have {
@@ -105,7 +107,7 @@ func alike(name string, have []string) (like []string) {
 	return like
 }
 
-// JobOf is how one job stands.
+// JobOf returns the state of one job.
 func JobOf(ctx context.Context, o Operator, name string) (diagnose.Job, error) {
 	s, err := o.Snapshot(ctx)
 	if err != nil {
@@ -118,7 +120,7 @@ func JobOf(ctx context.Context, o Operator, name string) (diagnose.Job, error) {
 	return s.Jobs[at], nil
 }
 
-// LastRun is the id of the run of a job that goes on, or else of the last one.
+// LastRun returns the id of a job's run in progress, or else the id of its last run.
 func LastRun(j diagnose.Job) (id string, err error) {
 	switch {
 	case j.Running != nil:
@@ -129,7 +131,7 @@ func LastRun(j diagnose.Job) (id string, err error) {
 	return "", fmt.Errorf("job %q has not run yet", j.Name)
 }
 
-// Runs are the last n finished runs of a job, the newest first.
+// Runs returns the last n finished runs of a job, the newest run first.
 func Runs(ctx context.Context, a Answers, job string, n int) (runs []diagnose.Run, err error) {
 	for before := ""; ; {
 		entries, err := a.History(ctx, job, before, n)
@@ -145,8 +147,7 @@ func Runs(ctx context.Context, a Answers, job string, n int) (runs []diagnose.Ru
 	}
 }
 
-// Vacant is why no node leads the election that a job runs under, as far as there is a
-// reason, and the key of its lock.
+// Vacant returns the key of the job's lock. If no node leads under this lock, it also returns the reason.
 func Vacant(ctx context.Context, o Operator, job string) (lockKey, why string) {
 	s, err := o.Election(ctx)
 	if err != nil {
@@ -164,8 +165,8 @@ func Vacant(ctx context.Context, o Operator, job string) (lockKey, why string) {
 
 func lostRun(name, id string) error { return fmt.Errorf("run %s of job %q: %w", id, name, ErrRunLost) }
 
-// WatchOperation calls show with the state of a verification or backfill until that is over, and returns its last state. It goes on
-// trying while no node leads, or the node or the server is away.
+// WatchOperation calls the function show with the state of a verification or backfill repeatedly until the operation has ended, and returns
+// the last state. It retries while no node leads, and while the node or the server does not answer.
 func WatchOperation(ctx context.Context, o Operator, name, id string, show func(diagnose.Operation)) (diagnose.Operation, error) {
 	for {
 		j, err := JobOf(ctx, o, name)
@@ -175,7 +176,7 @@ func WatchOperation(ctx context.Context, o Operator, name, id string, show func(
 			return diagnose.Operation{}, ctx.Err()
 		case final(err):
 			return diagnose.Operation{}, err
-		case err != nil || now == nil || now.ID != id: // it has not begun yet, or the server will be back
+		case err != nil || now == nil || now.ID != id: // the operation has not begun yet, or the server will answer again later
 		case now.State != stateRunning:
 			return *now, nil
 		default:

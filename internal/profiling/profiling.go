@@ -1,5 +1,4 @@
-// Package profiling serves the profiles of this process, for engineers who look
-// for the code that spends its time and memory.
+// Package profiling serves profiles of this process, for engineers who want to know what uses time and memory.
 package profiling
 
 import (
@@ -17,11 +16,11 @@ type Server struct {
 	http     http.Server
 }
 
-// errAddress says how an address must look. Beyond loopback other hosts could read a profile.
-var errAddress = errors.New("name a port on loopback, such as 127.0.0.1:6060: profiles are for this host alone, and from another one " +
-	"they are fetched by way of ssh -L 6060:127.0.0.1:6060")
+// errAddress is the error for an address that is not on loopback, because other hosts could read a profile from such an address.
+var errAddress = errors.New("write a port on loopback, such as 127.0.0.1:6060: only this host can read profiles, and from another host " +
+	"you can fetch them through ssh -L 6060:127.0.0.1:6060")
 
-// Listen serves profiles on an address on loopback, and refuses any other.
+// Listen serves profiles on a loopback address. It refuses any other address.
 func Listen(address string) (*Server, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || !loopback(host) {
@@ -31,22 +30,22 @@ func Listen(address string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if at, ok := l.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() { // what "localhost" is the host decides
+	if at, ok := l.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() { // the host decides which address "localhost" has
 		return nil, errors.Join(fmt.Errorf("%q is %s: %w", address, l.Addr(), errAddress), l.Close())
 	}
 	s := &Server{listener: l}
 	s.http.Handler, s.http.ReadHeaderTimeout = local(profiles()), 10*time.Second
-	go func() { _ = s.http.Serve(l) }() // it ends when it is closed
+	go func() { _ = s.http.Serve(l) }() // Serve returns when the server is closed
 	return s, nil
 }
 
-// Address is where profiles are served.
+// Address returns the address on which the server listens for requests for profiles.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
-// Close ends all that is under way, too.
+// Close stops serving, and ends requests that are still running.
 func (s *Server) Close() error { return s.http.Close() }
 
-// profiles are those of Go, without the command line.
+// profiles serves Go's profiles, except for the command line of this process.
 func profiles() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
@@ -56,7 +55,7 @@ func profiles() *http.ServeMux {
 	return mux
 }
 
-// local refuses the requests of web pages in a browser on this host, by any name.
+// local refuses requests that web pages in a browser on this host make with another host name.
 func local(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)

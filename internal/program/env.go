@@ -13,27 +13,27 @@ import (
 	"baton/internal/secret"
 )
 
-// keptBack are the variables of the daemon that a command does not get; names that end in _ are prefixes.
+// keptBack lists the variables of the daemon that a command does not get. A name that ends in _ is a prefix.
 var keptBack = []string{
-	// With these a command could report the daemon as ready or alive to systemd.
+	// With these variables a command could report to systemd that the daemon is ready or alive.
 	"NOTIFY_SOCKET", "WATCHDOG_",
-	// They describe descriptors and a process that the command does not have.
+	// These variables describe descriptors and a process that the command does not have.
 	"LISTEN_", "JOURNAL_STREAM", "SYSTEMD_EXEC_PID",
-	// The program that started the daemon is no parent of a run. The daemon's settings for its own traces are not for a command, and the
-	// headers are secret.
+	// These variables describe the trace of the program that started the daemon, and this program is not the parent of a run. A command
+	// must not get the daemon's settings for its own traces, and the headers in them are secret.
 	"TRACEPARENT", "TRACESTATE", "BAGGAGE", "OTEL_",
-	// The daemon's own secrets. A job names the ones that it needs.
+	// This directory contains the daemon's own secrets. A job names the secrets that it needs.
 	"CREDENTIALS_DIRECTORY",
-	// The daemon's settings, with passwords in some. See kept for the rest.
+	// These variables are settings of the daemon, and some of them contain passwords. The list kept has the exceptions.
 	"BATON_",
 }
 
-// kept are exceptions: a command that calls baton talks to the same Redis, and does not
-// wait for a lock that a caller of this daemon holds.
+// kept lists exceptions to keptBack. With these variables a command that calls baton uses the same Redis, and does not wait for a lock that
+// a caller of this daemon holds.
 var kept = []string{"BATON_CONFIG", held.Locks}
 
-// environment is the environment of a run's command, and its secrets. Of variables with the same name the last one counts. login are the
-// variables of its user.
+// environment returns the environment of a run's command, and the secrets in this environment. If several variables have the same name, the
+// last one counts. The argument login contains the variables of the command's user.
 func (c *Program) environment(r job.Run, login map[string]string) (env, secrets []string, err error) {
 	set := map[string]string{}
 	for _, e := range c.o.Environ {
@@ -68,8 +68,8 @@ func (c *Program) environment(r job.Run, login map[string]string) (env, secrets 
 	return env, secrets, nil
 }
 
-// identify gives the command the run's ids, and those of the term: enough to fence its writes elsewhere, and for `baton lock` to
-// recognise that it holds the lock.
+// identify gives the command the ids of the run and of the term. With these ids the command can fence its writes to other systems, and
+// `baton lock` recognises that it already holds the lock.
 func (c *Program) identify(r job.Run, set map[string]string) {
 	epoch := strconv.FormatInt(r.Term.Epoch, 10)
 	lock := held.Lock{Key: c.o.LockKey, Owner: r.Term.Owner, Epoch: r.Term.Epoch}
@@ -81,13 +81,13 @@ func (c *Program) identify(r job.Run, set map[string]string) {
 	if c.o.Traceparent != nil {
 		if parent := c.o.Traceparent(r.ID); parent != "" {
 			set["TRACEPARENT"] = parent
-			delete(set, "TRACESTATE") // of another parent
+			delete(set, "TRACESTATE") // it belongs to another parent
 		}
 	}
 	if !r.Slot.IsZero() {
 		zone, err := time.LoadLocation(c.config.TimeZone)
 		if err != nil {
-			zone = time.UTC // impossible: the configuration was checked
+			zone = time.UTC // cannot happen, because the configuration was checked
 		}
 		set["BATON_SLOT"] = r.Slot.In(zone).Format(time.RFC3339)
 	}

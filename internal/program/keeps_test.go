@@ -12,7 +12,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// forgetful is an output store that answers a few times that it cannot be reached.
+// forgetful is an output store that fails some times, as if it could not be reached.
 type forgetful struct {
 	pieces
 	fails int
@@ -29,7 +29,7 @@ func (f *forgetful) AppendOutput(ctx context.Context, o Output) error {
 	return f.pieces.AppendOutput(ctx, o)
 }
 
-// What Redis does not take, as in a failover, is sent again.
+// If Redis does not accept a piece of output, for example during a failover, the piece is sent again.
 func TestOutputThatWasNotTakenIsSentAgain(t *testing.T) {
 	kept := &forgetful{fails: 2}
 	taken := func() bool {
@@ -49,7 +49,7 @@ func TestOutputThatWasNotTakenIsSentAgain(t *testing.T) {
 	}
 }
 
-// A command can read whatever the daemon's user can.
+// A command can read every file that the daemon's user can read.
 func TestWhatTheDaemonKnowsIsTakenOutOfTheOutput(t *testing.T) {
 	j, o, kept := trial("echo the password is hunter2-hunter2")
 	o.Known = func() []string { return []string{"hunter2-hunter2"} }

@@ -14,32 +14,32 @@ import (
 )
 
 const (
-	// logPending is how much of the output may wait for the disk.
+	// logPending limits the output that waits for the disk, in bytes.
 	logPending = 1 << 20
-	// logPatience is how long the command waits for a disk that accepts no data.
+	// logPatience is the time that the command waits for a disk that accepts no data.
 	logPatience = 5 * time.Second
-	// logLast is how long the end of a run waits for the disk.
+	// logLast is the time that the end of a run waits for the disk.
 	logLast = 2 * time.Second
-	// logLooked is how often the goroutine checks that the file still has its name.
+	// logLooked is the time between two checks that the file still has its name.
 	logLooked = time.Second
 )
 
-// logFile appends output to a file. A full or hanging disk ends the log file, and never the run: the file is written by a goroutine of
-// its own, which may not come back.
+// logFile appends output to a file. A full or hanging disk ends the log file, and never the run, because only a separate goroutine writes
+// the file. A write may never return, so no caller waits for that goroutine without a limit.
 type logFile struct {
 	path string
 	log  *zap.Logger
 
 	mu      sync.Mutex
 	pending []byte
-	given   bool          // gave up: nothing more is written
+	given   bool          // the file was given up, and nothing more is written
 	closing bool          // no more output comes
-	changed chan struct{} // has room for one: a change for the writer
-	room    chan struct{} // the same, for a caller that waits for room
+	changed chan struct{} // buffer of one entry: pending output or closing has changed
+	room    chan struct{} // buffer of one entry: there is room for more output
 	done    chan struct{}
 }
 
-// openLog opens the file of a job; a rotation may take it away later.
+// openLog opens the log file of a job. A rotation may move the file away later.
 func openLog(path string, log *zap.Logger) (*logFile, error) {
 	file, err := appendTo(path)
 	if err != nil {
@@ -53,8 +53,8 @@ func openLog(path string, log *zap.Logger) (*logFile, error) {
 	return l, nil
 }
 
-// appendTo opens a regular file, and does not follow a symbolic link: a user with write access to its directory could otherwise choose
-// the daemon's file to append to.
+// appendTo opens a regular file. It does not follow a symbolic link, because otherwise a user with write access to the file's directory
+// could make the daemon append to any file.
 func appendTo(path string) (*os.File, error) {
 	const mode = 0o640
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, mode)
@@ -70,7 +70,7 @@ func appendTo(path string) (*os.File, error) {
 	return file, nil
 }
 
-// appendable explains why no output could be appended to a file, which may be missing yet.
+// appendable explains why no output could be appended to a file. The file may not exist yet.
 func appendable(path string) error {
 	if path == "" {
 		return nil
@@ -101,7 +101,7 @@ func regular(file *os.File) error {
 	return nil
 }
 
-// write takes a piece of the output. It waits for room, up to a limit.
+// write accepts a piece of the output. It waits for room in the buffer, at most for the duration logPatience.
 func (l *logFile) write(text []byte) {
 	patience := time.Now().Add(logPatience)
 	for {
@@ -122,13 +122,13 @@ func (l *logFile) write(text []byte) {
 		select {
 		case <-l.room:
 		case <-time.After(time.Until(patience)):
-			l.giveUp(fmt.Errorf("nothing was written for %v", logPatience))
+			l.giveUp(fmt.Errorf("no output could be written for %v", logPatience))
 			return
 		}
 	}
 }
 
-// giveUp reports once why no more is written.
+// giveUp reports once why nothing more is written.
 func (l *logFile) giveUp(why error) {
 	l.mu.Lock()
 	before := l.given
@@ -141,7 +141,7 @@ func (l *logFile) giveUp(why error) {
 	}
 }
 
-// close waits until all is written, up to a limit.
+// close waits until all output is written, at most for the given duration.
 func (l *logFile) close(within time.Duration) {
 	l.mu.Lock()
 	l.closing = true
@@ -149,16 +149,16 @@ func (l *logFile) close(within time.Duration) {
 	l.mu.Unlock()
 	wake(l.changed)
 	if given {
-		return // its writer may not come back
+		return // the writer may never return
 	}
 	select {
 	case <-l.done:
 	case <-time.After(max(within, 0)):
-		l.giveUp(errors.New("the run has ended, and the disk takes nothing"))
+		l.giveUp(errors.New("the run has ended, but the disk accepts no output"))
 	}
 }
 
-// keepWriting writes pending output until no more comes.
+// keepWriting writes pending output until there is no more output.
 func (l *logFile) keepWriting(file *os.File) {
 	defer close(l.done)
 	defer func() {
@@ -191,7 +191,8 @@ func (l *logFile) keepWriting(file *os.File) {
 	}
 }
 
-// current is the file that has the name now: a rotation may have moved the other one away.
+// current returns the file that is now at the log's path. It differs from the file in the argument after a rotation, which moves that file
+// away.
 func (l *logFile) current(file *os.File) *os.File {
 	mine, err := file.Stat()
 	if err != nil {
@@ -202,13 +203,13 @@ func (l *logFile) current(file *os.File) *os.File {
 	}
 	next, err := appendTo(l.path)
 	if err != nil {
-		return file // still usable: it is ours
+		return file // the old file is still usable
 	}
-	_ = file.Close() // all of it was written
+	_ = file.Close() // all output for the old file was written
 	return next
 }
 
-// wake puts an entry into a channel that has room for one.
+// wake puts an entry into a channel with a buffer of one entry, unless the buffer is full.
 func wake(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -8,7 +8,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// A warden under the race detector would live on for a second.
+	// Without this setting a warden with the race detector would run for another second.
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
 		panic(err)
 	}

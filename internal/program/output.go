@@ -15,30 +15,31 @@ import (
 )
 
 const (
-	// shipFirst is the time before the first piece: most commands have ended by then.
+	// shipFirst is the time before the first piece is sent, because most commands have ended by then.
 	shipFirst = 100 * time.Millisecond
-	// shipEvery is the time between two pieces of a run's output that go to Redis.
+	// shipEvery is the time between two pieces of a run's output that are sent to Redis.
 	shipEvery = 500 * time.Millisecond
-	// shipLast is how long the end of a run waits until its output is there.
+	// shipLast is the time that the end of a run waits until its output is stored.
 	shipLast = 500 * time.Millisecond
-	// shipWithin bounds one attempt.
+	// shipWithin limits one attempt to store a piece.
 	shipWithin = 5 * time.Second
-	// keepTail is how much of the output goes into the history.
+	// keepTail is the length of the last part of the output that the history keeps, in bytes.
 	keepTail = 4 << 10
 )
 
-// printout receives the output of a command: it keeps the end, and ships it to the store. Writing to it never waits for the store.
+// printout receives the output of a command. It keeps the end of the output, and sends the output to the store. A write to a printout never
+// waits for the store.
 type printout struct {
 	secrets *secret.Redactor
 	ship    func(ctx context.Context, offset int64, text []byte) error
-	file    *logFile // nil: no file
+	file    *logFile // nil if there is no log file
 	log     *zap.Logger
 
 	mu      sync.Mutex
 	end     tailBuffer
 	shipper sync.WaitGroup
 	over    chan struct{}      // closed at the end of the output
-	abandon context.CancelFunc // ends the shipping; nil: it has not begun
+	abandon context.CancelFunc // ends the shipping; nil if it has not begun
 }
 
 func newPrintout(secrets []string, keep int, ship func(context.Context, int64, []byte) error, file *logFile, log *zap.Logger) *printout {
@@ -48,13 +49,13 @@ func newPrintout(secrets []string, keep int, ship func(context.Context, int64, [
 	}
 }
 
-// Write takes output of the command.
+// Write accepts output of the command.
 func (p *printout) Write(text []byte) (int, error) {
 	p.toFile(p.pass(text, false))
 	return len(text), nil
 }
 
-// pass adds text without its secrets to the end that is kept, and returns it for the file.
+// pass appends text without its secrets to the kept end, and returns the text for the file.
 func (p *printout) pass(text []byte, last bool) (clean []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,14 +69,15 @@ func (p *printout) pass(text []byte, last bool) (clean []byte) {
 	return clean
 }
 
-// toFile waits for the disk, without the lock: shipping goes on meanwhile.
+// toFile writes text to the log file, and may wait for the disk. It does not hold the mutex, so that the output is still sent to the store
+// in the meantime.
 func (p *printout) toFile(text []byte) {
 	if p.file != nil && len(text) > 0 {
 		p.file.write(text)
 	}
 }
 
-// beginShipping begins at the first output. The lock is held.
+// beginShipping starts to send the output to the store, at the first output. The caller holds the mutex.
 func (p *printout) beginShipping() {
 	if p.end.total == 0 || p.abandon != nil || p.ship == nil {
 		return
@@ -85,8 +87,8 @@ func (p *printout) beginShipping() {
 	p.shipper.Go(func() { p.keepShipping(ctx) })
 }
 
-// ReadFrom reads all of the command's output: it starts with a small buffer, until one is filled, since most commands print little and
-// many may run at a time.
+// ReadFrom reads all of the command's output. Its buffer is small until a read fills it, because most commands print little and many
+// commands may run at the same time.
 func (p *printout) ReadFrom(r io.Reader) (n int64, err error) {
 	buffer := make([]byte, 2<<10)
 	for {
@@ -107,7 +109,7 @@ func (p *printout) ReadFrom(r io.Reader) (n int64, err error) {
 	}
 }
 
-// close ends the output, and waits until the rest is shipped, up to a limit.
+// close ends the output, and waits until the rest is sent to the store, at most for the given duration.
 func (p *printout) close(within time.Duration) {
 	p.toFile(p.pass(nil, true))
 	p.mu.Lock()
@@ -125,25 +127,25 @@ func (p *printout) close(within time.Duration) {
 		p.shipper.Wait()
 		close(shipped)
 	}()
-	select { // a request under way when the time is over may finish late: no caller waits for it
+	select { // a request under way when the time is over may finish late, but no caller waits for it
 	case <-shipped:
 	case <-time.After(max(within, 0)):
 	}
 	abandon()
 }
 
-// tail is the very end of the output, for the history.
+// tail returns the last part of the output, for the history.
 func (p *printout) tail() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, text := p.end.from(p.end.total - keepTail)
-	for len(text) > 0 && !utf8.RuneStart(text[0]) { // the rest of a character that was cut
+	for len(text) > 0 && !utf8.RuneStart(text[0]) { // drop the rest of a character that was cut
 		text = text[1:]
 	}
 	return strings.ToValidUTF8(string(text), string(utf8.RuneError))
 }
 
-// keepShipping ships new output, again and again, until no more comes.
+// keepShipping sends new output to the store repeatedly, until there is no more output.
 func (p *printout) keepShipping(ctx context.Context) {
 	shipped, trouble := int64(0), false
 	for wait, last := shipFirst, false; ; wait = shipEvery {
@@ -162,7 +164,7 @@ func (p *printout) keepShipping(ctx context.Context) {
 			switch {
 			case err == nil:
 				shipped = offset + int64(len(text))
-			case !trouble: // once: the run goes on, and the same piece is tried again
+			case !trouble: // logged only once, because the run continues and the same piece is tried again
 				trouble = true
 				p.log.Warn("cannot keep the command's output", zap.Error(err))
 			}
@@ -173,11 +175,11 @@ func (p *printout) keepShipping(ctx context.Context) {
 	}
 }
 
-// tailBuffer is the end of the written text: a ring that grows up to its limit.
+// tailBuffer contains the end of the written text. It is a ring that grows up to its limit.
 type tailBuffer struct {
 	limit int
 	ring  []byte
-	total int64 // bytes ever written; the last one is before total % len(ring)
+	total int64 // number of bytes ever written; the last byte is before index total % len(ring)
 }
 
 func (b *tailBuffer) write(text []byte) {
@@ -193,7 +195,7 @@ func (b *tailBuffer) write(text []byte) {
 	}
 }
 
-// grow makes room for need bytes in all. Before it is full, the ring is in order.
+// grow makes room for need bytes in total. Until the ring is full, its bytes are in order.
 func (b *tailBuffer) grow(need int) {
 	size := max(len(b.ring), 1<<10)
 	for size < need {
@@ -204,7 +206,7 @@ func (b *tailBuffer) grow(need int) {
 	b.ring = ring
 }
 
-// from copies the text from an offset on, as far as it is kept, and returns where it begins.
+// The method from returns a copy of the kept text from an offset on, and the offset where the copy begins.
 func (b *tailBuffer) from(offset int64) (int64, []byte) {
 	size := int64(len(b.ring))
 	offset = max(offset, b.total-size, 0)

@@ -1,18 +1,20 @@
-// Package program runs the command of a job, once per run: with its environment and its secrets, and so that it is dead before the
-// lock may be another node's. It keeps the command's output, without the secrets.
+// Package program runs the command of a job, once for each run. It gives the command its environment and its secrets, and makes sure that
+// the command is dead before another node may have the lock. It stores the command's output, without the secrets.
 //
-// [Program].Run prepares the command (environment, user, limits, input, log file), runs it below a warden (package command), and turns
-// its end into the run's result. Its output goes through a redactor of secrets, then to three places: the last part is kept for the
-// history, pieces are shipped to a store in Redis, and all of it is appended to the log file.
+// [Program].Run prepares the command (environment, user, limits, input, log file), runs it below a warden (package command), and turns the
+// end of the command into the run's result. A redactor removes secrets from the command's output. Then the output has three destinations:
+// the history gets the last part, a store in Redis gets pieces, and the log file gets the whole output.
 //
 // What fails, and what then:
 //
-//   - The run's context ends: stop signal, grace and SIGKILL for the command and all that it has started. The lease bounds the grace.
-//   - The lease is not renewed in time: the command is ended before it runs out, and the run fails, since no order has ended it.
-//   - The lock is lost: a long grace is cut to the drain.
-//   - Redis or the disk does not take output: the run goes on. Shipping tries again, and the log file gives up after a while, with a
-//     log line.
-//   - The command cannot be started: the run fails with the reason and the remedy.
+//   - If the run's context ends, the command and all processes that it has started get the stop signal, and SIGKILL at the end of the grace
+//     time. The lease limits the grace time.
+//   - If the lease is not renewed in time, the command is ended before the lease runs out. The run then fails, because no order has ended
+//     it.
+//   - If the lock is lost, a longer grace time is shortened to the drain time.
+//   - If Redis or the disk does not accept output, the run continues. Shipping tries again, and the log file is given up after a while,
+//     with a line in the node's log.
+//   - If the command cannot be started, the run fails with the reason and the remedy.
 package program
 
 import (
@@ -34,29 +36,30 @@ import (
 	"baton/internal/job"
 )
 
-// Options are the parts of the node and of the term that a command job needs.
+// Options contains the parts of the node and of the term that a command job needs.
 type Options struct {
 	Wardens *command.Reserve
 	LockKey string
 	// Environ is the daemon's own environment.
 	Environ []string
-	// UntilHardStop is how much longer this node leads for certain.
+	// UntilHardStop returns how much longer this node certainly leads.
 	UntilHardStop func() time.Duration
-	// Drain is the time before the hard stop in which everything ends. Finish is the runner's part of it, at most half, to report the end
-	// of the run.
+	// Drain is the time, before the hard stop, within which all work must end. Finish is the runner's part of Drain, at most half of it, to
+	// report the end of the run.
 	Drain, Finish time.Duration
-	// Known are the node's own secrets, which a command might print; nil: none.
+	// Known returns the node's own secrets, which a command might print. If it is nil, there are none.
 	Known func() []string
-	// Traceparent is the W3C Trace Context of a run, by its ID, for the variable of that name; "" or nil: there is no such context.
+	// Traceparent returns the W3C Trace Context of a run, by its ID, for the variable TRACEPARENT. If it is nil or returns "", there is no
+	// such context.
 	Traceparent func(runID string) string
-	// Output keeps the last Keep bytes of the output, for MaxAge; nil: the output is not kept.
+	// Output keeps the last Keep bytes of the output for MaxAge. If Output is nil, the output is not kept.
 	Output outputStore
 	Keep   int
 	MaxAge time.Duration
 	Log    *zap.Logger
 }
 
-// outputStore keeps the output of commands.
+// outputStore stores the output of commands.
 type outputStore interface {
 	AppendOutput(ctx context.Context, o Output) error
 }
@@ -64,9 +67,9 @@ type outputStore interface {
 // Output is a piece of a run's output.
 type Output struct {
 	Job, RunID string
-	Offset     int64 // of Text, from the beginning of the run's output
+	Offset     int64 // position of Text in the run's output
 	Text       []byte
-	MaxAge     time.Duration // since the last piece; then the output is dropped
+	MaxAge     time.Duration // time since the last piece after which the output is dropped
 }
 
 // Program is a job that runs a command, in one term.
@@ -76,15 +79,14 @@ type Program struct {
 	o         Options
 }
 
-// New prepares the command of a job; it starts nothing. leaseLost is the cause of a context
-// whose lock was lost.
+// New returns a Program for the command of a job, and starts no process. The argument leaseLost is the cause of a context that ends because
+// the lock was lost.
 func New(c config.Job, leaseLost error, o Options) *Program {
 	return &Program{config: c, leaseLost: leaseLost, o: o}
 }
 
-// Run runs the command to its end: a job.Func. When ctx ends the command gets its stop signal,
-// its grace and SIGKILL, it and all that it has started; and whatever ctx does, all of
-// it is dead before the hard stop.
+// Run is a job.Func. It runs the command and waits for its end. When ctx ends, the command and all processes that it has started get the
+// stop signal, and SIGKILL at the end of the grace time. Even if ctx does not end, all of them are dead before the hard stop.
 func (c *Program) Run(ctx context.Context, r job.Run) (job.Result, error) {
 	s, secrets, err := c.spec(r)
 	if err != nil {
@@ -98,7 +100,7 @@ func (c *Program) Run(ctx context.Context, r job.Run) (job.Result, error) {
 	limit := c.limit(ctx)
 	printed := newPrintout(secrets, c.o.Keep, c.ship(r), file, log)
 	if input != nil {
-		defer input.Close() // it was read
+		defer input.Close() // ignores errors, because the file was only read
 		s.Stdin = input
 	}
 	s.Stdout, s.Stderr, s.Until, s.Drain = printed, printed, limit, c.o.Drain/2
@@ -122,7 +124,7 @@ func (c *Program) Run(ctx context.Context, r job.Run) (job.Result, error) {
 	return res, c.judge(result)
 }
 
-// spec is the command with everything that is fixed before a run, and its secrets.
+// spec returns the command with all settings that are fixed before a run, and its secrets.
 func (c *Program) spec(r job.Run) (s command.Spec, secrets []string, err error) {
 	settings, who, err := settingsOf(c.config)
 	if err != nil {
@@ -146,10 +148,10 @@ func (c *Program) spec(r job.Run) (s command.Spec, secrets []string, err error) 
 	}, secrets, nil
 }
 
-// files opens the command's input, and the file for its output; nil for a missing setting.
+// files opens the command's input, and the file for its output. Each is nil if its setting is missing.
 func (c *Program) files(log *zap.Logger) (input *os.File, output *logFile, err error) {
 	if c.config.Stdin != "" {
-		input, err = os.OpenFile(c.config.Stdin, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe must not keep us
+		input, err = os.OpenFile(c.config.Stdin, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe must not wait
 		if err == nil {
 			err = regular(input)
 		}
@@ -166,7 +168,7 @@ func (c *Program) files(log *zap.Logger) (input *os.File, output *logFile, err e
 	return input, output, err
 }
 
-// Startable explains why a job's command would not start here. It writes nothing.
+// Startable returns an error if a job's command could not be started on this host. It writes nothing.
 func Startable(j config.Job, nodeID string) error {
 	c := New(j, nil, Options{Environ: os.Environ()})
 	if _, _, err := c.spec(job.Run{Job: j.Name, Term: job.Term{NodeID: nodeID}}); err != nil {
@@ -175,7 +177,7 @@ func Startable(j config.Job, nodeID string) error {
 	return appendable(j.LogFile)
 }
 
-// argv is the command line: with shell: true the text is for a shell.
+// argv returns the command line. With the setting "shell: true" the text is a script for a shell.
 func (c *Program) argv() []string {
 	if c.config.Shell {
 		return []string{"/bin/sh", "-c", c.config.Command[0]}
@@ -183,8 +185,8 @@ func (c *Program) argv() []string {
 	return c.config.Command
 }
 
-// limit is how much longer the command may live: its end must be reported before the hard stop, too. A lost lock may be another node's
-// already: then a long grace is cut short.
+// limit returns a function that says how much longer the command may live. The end of the command must also be reported before the hard
+// stop. If the lock is lost, another node may already hold the lock, so a long grace time is shortened.
 func (c *Program) limit(ctx context.Context) func() time.Duration {
 	var ended time.Time
 	return func() time.Duration {
@@ -199,7 +201,7 @@ func (c *Program) limit(ctx context.Context) func() time.Duration {
 	}
 }
 
-// ship makes the store keep a piece of the run's output; nil without a store.
+// ship returns a function that stores a piece of the run's output, or nil if there is no store.
 func (c *Program) ship(r job.Run) func(ctx context.Context, offset int64, text []byte) error {
 	if c.o.Output == nil {
 		return nil
@@ -209,15 +211,15 @@ func (c *Program) ship(r job.Run) func(ctx context.Context, offset int64, text [
 	}
 }
 
-// errLeaseRanOut is the reason when a command is ended without an order.
-var errLeaseRanOut = errors.New("it was ended before the lease could run out, which had not been renewed in time: " +
+// errLeaseRanOut is the error of a run whose command was ended without an order, before the lease could run out.
+var errLeaseRanOut = errors.New("the command was ended, because the lease was not renewed in time: " +
 	"redis does not answer, or this host was too busy")
 
-// judge turns the end of the command into the run's.
+// judge turns the end of the command into the error of the run.
 func (c *Program) judge(r command.Result) error {
 	switch {
 	case r.Stopped && r.Signal == syscall.SIGKILL:
-		return fmt.Errorf("%s did not end it, so it was killed", cmp.Or(c.config.StopSignal, "SIGTERM"))
+		return fmt.Errorf("%s did not end the command, so it was killed", cmp.Or(c.config.StopSignal, "SIGTERM"))
 	case r.Stopped:
 		return &stopped{r}
 	case r.Signal == 0 && slices.Contains(c.config.SuccessExitCodes, r.Code):
@@ -227,15 +229,15 @@ func (c *Program) judge(r command.Result) error {
 	return nil
 }
 
-// stopped is the error of a command that ended by order: the runner gives the reason.
+// stopped is the error of a command that was ended because the runner ended the run. The runner adds the reason.
 type stopped struct{ result command.Result }
 
-func (e *stopped) Error() string { return fmt.Sprintf("it was told to end (%v)", e.result) }
+func (e *stopped) Error() string { return fmt.Sprintf("baton told the command to end (%v)", e.result) }
 
-// Is makes it match the error of work that ended with its context.
+// Is reports whether err is context.Canceled, so that stopped matches the error of work that ended with its context.
 func (e *stopped) Is(err error) bool { return err == context.Canceled }
 
-// notRun explains why a command was not run, or its end.
+// notRun explains why a command was not run, or why its end is unknown.
 func (c *Program) notRun(name string, r job.Run, err error) error {
 	var unusable *command.UnusableError
 	switch errno := syscall.Errno(0); {
@@ -253,7 +255,7 @@ func (c *Program) notRun(name string, r job.Run, err error) error {
 	return err
 }
 
-// enterable explains why a directory cannot be entered; otherwise the error would call the command missing.
+// enterable explains why a directory cannot be entered. Without this check the error would say that the command is missing.
 func enterable(what, dir string) error {
 	if dir == "" {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"baton/internal/secret"
 )
 
-// What a command prints of its own environment has no secret in it, wherever that stood.
+// If a command prints its own environment, the stored output contains no secret, wherever the secret was configured.
 func TestSecretsOfTheEnvironmentAreTakenOutOfTheOutput(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -41,7 +41,7 @@ func TestSecretsOfTheEnvironmentAreTakenOutOfTheOutput(t *testing.T) {
 	}
 }
 
-// What looks like no secret is printed.
+// A value that does not look like a secret is printed.
 func TestCountsAndPathsStayReadable(t *testing.T) {
 	j, o, _ := trial("echo 1000 of 1000 in /srv/report/out")
 	j.Env = map[string]string{"KEY_COUNT": "1000", "OUT_URL": "/srv/report"}

@@ -15,14 +15,14 @@ import (
 	"baton/internal/config"
 )
 
-// account is a user and group of this host, for a command.
+// account is a user and group of this host for a command.
 type account struct {
-	rights *command.User // nil: the daemon's
-	// variables are the variables that programs expect of a login.
+	rights *command.User // nil means the daemon's user and group
+	// variables contains the variables that programs expect after a login.
 	variables map[string]string
 }
 
-// settingsOf are the settings of a command that differ from the daemon's.
+// settingsOf returns the settings of a command that differ from the daemon's settings.
 func settingsOf(j config.Job) (command.Settings, account, error) {
 	s := command.Settings{Limits: limitsOf(j.Limits)}
 	if j.Umask != "" {
@@ -54,12 +54,13 @@ func limitsOf(l config.Limits) []command.Limit {
 	return all
 }
 
-// accountError is the error of a user or group.
+// accountError is an error about a user or group.
 type accountError struct{ setting, why string }
 
 func (e *accountError) Error() string { return e.setting + ": " + e.why }
 
-// accountOf finds a user and a group. A number may have no name, and has no groups then.
+// accountOf finds a user and a group. The name may be the number of a user that has no name on this host. Such a user has no further
+// groups.
 func accountOf(name, group string) (account, error) {
 	if name == "" && group == "" {
 		return account{}, nil
@@ -78,7 +79,8 @@ func accountOf(name, group string) (account, error) {
 		a.rights.GID = gid
 	}
 	if (a.rights.UID == 0 || a.rights.GID == 0) && os.Geteuid() != 0 {
-		return account{}, &accountError{"user", "it is root, or in root's group; a daemon without these rights gives them to no command"}
+		return account{}, &accountError{"user", "it is root, or in root's group; a daemon without these rights cannot give " +
+			"them to a command"}
 	}
 	return a, nil
 }
@@ -86,7 +88,7 @@ func accountOf(name, group string) (account, error) {
 func (a *account) be(name string) error {
 	u, unknown := user.Lookup(name)
 	if id, err := strconv.Atoi(name); unknown != nil && err == nil {
-		if u, unknown = user.LookupId(name); unknown != nil { // a number without a name
+		if u, unknown = user.LookupId(name); unknown != nil { // an id without a name
 			a.rights.UID, a.rights.GID = id, id
 			return nil //nolint:nilerr // it need not have one
 		}
@@ -102,7 +104,7 @@ func (a *account) be(name string) error {
 	for _, text := range append([]string{u.Uid, u.Gid}, groups...) {
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return &accountError{"user", fmt.Sprintf("/etc/passwd or /etc/group has %q for a number of %s", text, name)}
+			return &accountError{"user", fmt.Sprintf("/etc/passwd or /etc/group has %q instead of a number for %s", text, name)}
 		}
 		numbers = append(numbers, n)
 	}
@@ -121,7 +123,8 @@ func groupNumber(name string) (int, error) {
 	return 0, &accountError{"group", name + " is not in /etc/group of this host"}
 }
 
-// Refused are the settings of command jobs that this process cannot apply, each at its place. It calls try for them.
+// Refused returns the settings of command jobs that this process cannot apply, each with its position in the configuration. It calls the
+// function try with the settings of each job.
 func Refused(c config.Config, try func(command.Settings) error) config.Problems {
 	var found config.Problems
 	for i, j := range c.Jobs {
@@ -139,7 +142,7 @@ func Refused(c config.Config, try func(command.Settings) error) config.Problems 
 	return found.Sorted()
 }
 
-// placeOf is the setting that an error is about.
+// placeOf returns the position of the setting that an error is about.
 func placeOf(job int, err error) string {
 	at := fmt.Sprintf("jobs[%d]", job)
 	if refused, ok := errors.AsType[*command.SettingError](err); ok {
@@ -151,7 +154,7 @@ func placeOf(job int, err error) string {
 	return at
 }
 
-// explained explains the remedy for a setting that the kernel refuses.
+// explained returns an error text with the remedy for a setting that the kernel refuses.
 func explained(err error) string {
 	refused, ok := errors.AsType[*command.SettingError](err)
 	denied := []error{syscall.EPERM, syscall.EACCES, syscall.EINVAL}
@@ -159,8 +162,9 @@ func explained(err error) string {
 		return err.Error()
 	}
 	return refused.Error() + "; " + map[string]string{
-		"user":   "it takes a daemon with CAP_SETUID, CAP_SETGID and CAP_KILL: under systemd the drop-in command-users.conf gives them",
-		"nice":   "less than the daemon's takes CAP_SYS_NICE; under systemd any takes the drop-in command-jobs.conf",
-		"limits": "a limit can be lowered, not raised: raise the daemon's own, under systemd by LimitNOFILE= and the like",
+		"user": "the daemon needs CAP_SETUID, CAP_SETGID and CAP_KILL: under systemd the drop-in command-users.conf gives them",
+		"nice": "a value below the daemon's needs CAP_SYS_NICE; under systemd every value needs the drop-in command-jobs.conf",
+		"limits": "a command cannot get a higher limit than the daemon: raise the daemon's limit, under systemd by " +
+			"LimitNOFILE= or the like",
 	}[refused.Setting]
 }

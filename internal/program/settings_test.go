@@ -21,7 +21,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// printedBy is the output of a trial with settings, which has to succeed.
+// printedBy returns the output of a trial with changed settings. The trial must succeed.
 func printedBy(t *testing.T, text string, change func(*config.Job)) string {
 	t.Helper()
 	j, o, _ := trial(text)
@@ -57,12 +57,12 @@ func TestSettingsAreMadeForTheCommandAlone(t *testing.T) {
 			}
 		})
 	}
-	const kernelScale = 20 // it counts down from there
+	const kernelScale = 20 // the kernel counts priorities down from this value
 	priority, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The warden must keep the lease's deadline, whatever its command stands back for.
+	// The warden must keep its own priority and limits, because it enforces the end of the lease. Only the command gets the settings.
 	got := printedBy(t, `ps -o ni= -p $PPID | tr -d ' '; grep '^Max open files' /proc/$PPID/limits | tr -s ' ' | cut -d' ' -f4; nice`,
 		func(j *config.Job) { j.Nice, j.Limits.OpenFiles = 19, 64 })
 	if lines := strings.Fields(got); len(lines) != 3 || lines[0] != fmt.Sprint(kernelScale-priority) || lines[1] == "64" || lines[2] != "19" {
@@ -70,7 +70,7 @@ func TestSettingsAreMadeForTheCommandAlone(t *testing.T) {
 	}
 }
 
-// What is beyond a limit ends the command, and not what watches it.
+// A command that exceeds a limit is ended, but the warden is not.
 func TestACommandBeyondItsLimitsFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, want string
@@ -91,7 +91,7 @@ func TestACommandBeyondItsLimitsFails(t *testing.T) {
 func TestExitCodesOfSuccess(t *testing.T) {
 	for text, want := range map[string]string{
 		"exit 0": "", "exit 3": "", "exit 75": "", "exit 4": "exit code 4",
-		"kill -3 $$": "ended by signal 3 (quit)", // it is no exit code 3
+		"kill -3 $$": "ended by signal 3 (quit)", // a signal is not reported as exit code 3
 	} {
 		j, o, _ := trial(text)
 		j.SuccessExitCodes = []int{3, 75}
@@ -105,12 +105,12 @@ func TestExitCodesOfSuccess(t *testing.T) {
 	}
 }
 
-// The stop signal goes to all of the group, and SIGKILL to what does not mind it.
+// The stop signal reaches the whole group, and SIGKILL ends the processes that ignore the stop signal.
 func TestStopSignalThenGraceThenTheKill(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"it minds it", `trap 'echo asked; exit 0' INT; trap 'echo wrong' TERM; echo ready; while :; do sleep 0.01; done`, "it was told to end (exit code 0)"},
-		{"so does what it has started", `trap : INT; sh -c 'trap "echo asked; exit" INT; echo ready; while :; do sleep 0.01; done'; exit 5`, "it was told to end (exit code 5)"},
-		{"it does not", `trap '' INT TERM; echo asked; echo ready; while :; do sleep 0.01; done`, "SIGINT did not end it, so it was killed"},
+		{"it minds it", `trap 'echo asked; exit 0' INT; trap 'echo wrong' TERM; echo ready; while :; do sleep 0.01; done`, "baton told the command to end (exit code 0)"},
+		{"so does what it has started", `trap : INT; sh -c 'trap "echo asked; exit" INT; echo ready; while :; do sleep 0.01; done'; exit 5`, "baton told the command to end (exit code 5)"},
+		{"it does not", `trap '' INT TERM; echo asked; echo ready; while :; do sleep 0.01; done`, "SIGINT did not end the command, so it was killed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -133,13 +133,13 @@ func TestStopSignalThenGraceThenTheKill(t *testing.T) {
 	}
 }
 
-// As root another user is really taken; as anybody else it is refused, with what to do.
+// If root runs the test, the command must run as the other user. Otherwise the setting must be refused with a remedy.
 func TestACommandOfAnotherUser(t *testing.T) {
 	j, o, _ := trial(`id -u; id -g; id -G; echo $HOME $USER; grep -E '^(CapEff|CapAmb)' /proc/self/status; grep SigQ /proc/$PPID/status >/dev/null`)
 	j.User = "nobody"
 	result, err := New(j, errLeaseLost, o).Run(t.Context(), oneRun)
 	if os.Geteuid() != 0 {
-		if err == nil || !strings.HasPrefix(err.Error(), "user refused by the kernel: operation not permitted; it takes a daemon with CAP_SETUID") {
+		if err == nil || !strings.HasPrefix(err.Error(), "user refused by the kernel: operation not permitted; the daemon needs CAP_SETUID") {
 			t.Errorf("%v", err)
 		}
 		return
@@ -158,7 +158,7 @@ func TestACommandOfAnotherUser(t *testing.T) {
 	}
 }
 
-// It is ended with everything that it has started, whose ever it is.
+// The command is ended together with all processes that it has started, whatever user runs them.
 func TestACommandOfAnotherUserIsEnded(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -174,13 +174,13 @@ func TestACommandOfAnotherUserIsEnded(t *testing.T) {
 		})
 		cancel()
 	}()
-	if _, err := New(j, errLeaseLost, o).Run(ctx, oneRun); err == nil || err.Error() != "SIGTERM did not end it, so it was killed" {
+	if _, err := New(j, errLeaseLost, o).Run(ctx, oneRun); err == nil || err.Error() != "SIGTERM did not end the command, so it was killed" {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestWhatThisProcessCannotGiveIsRefusedAtItsPlace(t *testing.T) {
-	refuse := func(s command.Settings) error { // as the kernel does to others
+	refuse := func(s command.Settings) error { // the kernel returns this error to other users
 		if s.User != nil {
 			return &command.SettingError{Setting: "user", Errno: syscall.EPERM}
 		}
@@ -194,7 +194,7 @@ func TestWhatThisProcessCannotGiveIsRefusedAtItsPlace(t *testing.T) {
 		"what anybody may": {func(j *config.Job) { j.Umask, j.Nice, j.Limits.OpenFiles = "022", 15, 64 }, ""},
 		"no such user":     {func(j *config.Job) { j.User = "nosuchuser" }, "jobs[0].user: user: nosuchuser is not in /etc/passwd of this host"},
 		"no such group":    {func(j *config.Job) { j.Group = "nosuchgroup" }, "jobs[0].group: group: nosuchgroup is not in /etc/group of this host"},
-		"another user":     {func(j *config.Job) { j.User = "nobody" }, "jobs[0].user: user refused by the kernel: operation not permitted; it takes a daemon with CAP_SETUID"},
+		"another user":     {func(j *config.Job) { j.User = "nobody" }, "jobs[0].user: user refused by the kernel: operation not permitted; the daemon needs CAP_SETUID"},
 	} {
 		j, _, _ := trial("true")
 		c.change(&j)
@@ -203,10 +203,10 @@ func TestWhatThisProcessCannotGiveIsRefusedAtItsPlace(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, got, c.want)
 		}
 	}
-	// By the kernel itself: no limit goes beyond what there is.
+	// The kernel itself refuses a limit that is higher than its maximum.
 	j, o, _ := trial("true")
 	j.Limits.OpenFiles = 1 << 40
-	want := "jobs[0].limits: limits refused by the kernel: operation not permitted; a limit can be lowered, not raised"
+	want := "jobs[0].limits: limits refused by the kernel: operation not permitted; a command cannot get a higher limit than the daemon"
 	if got := Refused(config.Config{Jobs: []config.Job{j}}, o.Wardens.Try); len(got) != 1 || !strings.HasPrefix(got[0].String(), want) {
 		t.Errorf("%v, want %q", got, want)
 	}
@@ -240,7 +240,7 @@ func TestLogFileGoesOnAfterARotation(t *testing.T) {
 	j.LogFile = path
 	go func() {
 		testsupport.Await(t, "it to have written", func() bool {
-			text, _ := os.ReadFile(path) // not there yet
+			text, _ := os.ReadFile(path) // the file may not exist yet
 			return strings.HasPrefix(string(text), "first\n")
 		})
 		if err := os.Rename(path, path+".1"); err != nil {
@@ -281,7 +281,7 @@ func TestWhatIsNoLogFileFailsTheRun(t *testing.T) {
 	}
 }
 
-// /dev/full is the kernel's own full disk.
+// /dev/full behaves like a full disk.
 func TestAFullDiskEndsTheLogFileAndNotTheRun(t *testing.T) {
 	core, logged := observer.New(zap.WarnLevel)
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -293,7 +293,7 @@ func TestAFullDiskEndsTheLogFileAndNotTheRun(t *testing.T) {
 	_, _ = newPrintout(nil, 1<<16, nil, l, zap.NewNop()).Write([]byte("lost\n"))
 	<-l.done
 	for range 100 {
-		l.write(make([]byte, 1<<16)) // nothing waits for a file that was given up
+		l.write(make([]byte, 1<<16)) // no write waits for a file that was given up
 	}
 	l.close(time.Minute)
 	if all := logged.All(); len(all) != 1 || !strings.Contains(fmt.Sprint(all[0].ContextMap()["error"]), "no space left on device") {
@@ -301,10 +301,10 @@ func TestAFullDiskEndsTheLogFileAndNotTheRun(t *testing.T) {
 	}
 }
 
-// A disk that hangs takes nothing, and may not give its writer back.
+// A disk that hangs accepts no data, and a write to it may never return.
 func TestADiskThatHangsHoldsNothingUp(t *testing.T) {
 	core, logged := observer.New(zap.WarnLevel)
-	r, w, err := os.Pipe() // nothing reads it
+	r, w, err := os.Pipe() // no process reads from it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,10 +314,10 @@ func TestADiskThatHangsHoldsNothingUp(t *testing.T) {
 		l.write(make([]byte, 1<<16))
 	}
 	l.close(time.Minute)
-	if all := logged.All(); len(all) != 1 || !strings.Contains(fmt.Sprint(all[0].ContextMap()["error"]), "nothing was written for 5s") {
+	if all := logged.All(); len(all) != 1 || !strings.Contains(fmt.Sprint(all[0].ContextMap()["error"]), "no output could be written for 5s") {
 		t.Errorf("%v", all)
 	}
-	if err := r.Close(); err != nil { // its writer comes back with an error
+	if err := r.Close(); err != nil { // makes the writer return with an error
 		t.Fatal(err)
 	}
 	<-l.done

@@ -55,12 +55,12 @@ func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 	return answer, nil
 }
 
-// look finds out, for a candidate that knows of no earlier term, whether there was one, and takes nothing. A store without an earlier
-// term would take the lock for a new one and grant it at once; here it may be one master that has lost its data, while a leader relies on
-// it. So the candidate goes on without a Floor only if all masters answer that they know of no term.
+// look asks all masters whether there was an earlier term, for a candidate that knows of none. It takes no lock. A store without an
+// earlier term treats the lock as new and grants it at once. But such a master may have lost its data while a leader still relies on
+// this master. So the candidate asks for the lock without a Floor only if all masters answer that they know of no term.
 func (l *Lock) look(ctx context.Context, c *elector.Candidate) (elector.Answer, error) {
 	if deadline, ok := ctx.Deadline(); ok {
-		// One master that hangs must leave time to ask for the lock as well.
+		// This question may take half of the time, because a master that hangs must leave time for the request for the lock.
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
 		defer cancel()
@@ -75,20 +75,20 @@ func (l *Lock) look(ctx context.Context, c *elector.Candidate) (elector.Answer, 
 	if b.answered() < len(l.lanes) || len(b.held) > 0 {
 		c.Floor = max(c.Floor, 1)
 	}
-	return elector.Answer{Outcome: elector.Wait}, nil // not for long: the caller asks for the lock next
+	return elector.Answer{Outcome: elector.Wait}, nil // a short wait, because the caller asks for the lock next
 }
 
-// ballot holds the masters' answers to an acquire.
+// ballot holds the masters' answers to one request for the lock.
 type ballot struct {
 	won, held, wait []reply[elector.Answer]
 	failed          []failure
 	silent          int
-	doubtful        []*lane // that have granted it, or may have, or still will
+	doubtful        []*masterQueue // masters that have granted the lock, or may have, or still will
 }
 
 func (b *ballot) answered() int { return len(b.won) + len(b.held) + len(b.wait) }
 
-// epoch is the highest epoch in the answers.
+// epoch returns the highest epoch in the answers.
 func (b *ballot) epoch() int64 {
 	var highest int64
 	for _, answers := range [][]reply[elector.Answer]{b.won, b.held, b.wait} {
@@ -99,7 +99,8 @@ func (b *ballot) epoch() int64 {
 	return highest
 }
 
-// freeFor is the shortest FreeFor of the masters that granted it: within that time no owner can have won or renewed at a majority.
+// freeFor returns the shortest FreeFor of the masters that granted the lock, that is, how long the lock was free at these masters. Within
+// this time no owner can have won or renewed the lock at a majority.
 func (b *ballot) freeFor() time.Duration {
 	shortest := b.won[0].value.FreeFor
 	for _, r := range b.won {
@@ -108,8 +109,8 @@ func (b *ballot) freeFor() time.Duration {
 	return shortest
 }
 
-// missing are the lanes that have not granted it.
-func (b *ballot) missing(lanes []*lane) (missing []*lane) {
+// missing returns the masters, each with its queue, that have not granted the lock.
+func (b *ballot) missing(lanes []*masterQueue) (missing []*masterQueue) {
 	for _, ln := range lanes {
 		if !slices.ContainsFunc(b.won, func(r reply[elector.Answer]) bool { return r.lane == ln }) {
 			missing = append(missing, ln)
@@ -118,13 +119,14 @@ func (b *ballot) missing(lanes []*lane) (missing []*lane) {
 	return missing
 }
 
-// vote asks all masters. It returns soon after a majority has granted the lock or names another holder, or when all have had their time.
+// vote asks all masters for the lock. It returns soon after a majority has granted the lock or names another holder, or when the time
+// for all requests is over.
 func (l *Lock) vote(ctx context.Context, c elector.Candidate) *ballot {
 	replies := ask(ctx, l, l.lanes, func(ctx context.Context, lock elector.Lock) (elector.Answer, error) {
 		return lock.Acquire(ctx, c)
 	})
 	b := &ballot{}
-	free := map[*lane]bool{} // of any doubt
+	free := map[*masterQueue]bool{} // the masters that certainly have not granted the lock
 	began, decided := l.opts.Clock(), false
 	count := func(r reply[elector.Answer]) bool {
 		switch {
@@ -146,7 +148,8 @@ func (l *Lock) vote(ctx context.Context, c elector.Candidate) *ballot {
 	}
 	b.silent = collect(ctx, len(l.lanes), l.opts.Timeout, replies, count)
 	if decided {
-		// The other answers cannot change that. They still get as long again: then healthy masters need no healing and no withdrawal.
+		// The answers that are missing now cannot change the decision. But these masters get the same time again to grant the lock, because
+		// healthy masters then need neither heal nor withdraw.
 		more := max(atLeast, l.opts.Clock()-began)
 		b.silent = collect(ctx, b.silent, more, replies, func(r reply[elector.Answer]) bool { count(r); return false })
 	}
@@ -161,8 +164,9 @@ func (l *Lock) vote(ctx context.Context, c elector.Candidate) *ballot {
 	return b
 }
 
-// again is the epoch of a term that was won before and goes on: a majority has had it since, or they would know of a higher one. Another
-// master may have granted the term when its epoch was written back already, under a higher one of its own.
+// The method again returns the epoch of the owner's term if the owner has already won, and the term has not ended. A majority has recorded
+// this epoch since then; otherwise these masters would know of a higher epoch. Another master may have granted the term after the epoch was
+// written back, under a higher epoch of its own.
 func (l *Lock) again(owner string, given []reply[elector.Answer]) (epoch int64, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,14 +182,14 @@ func (l *Lock) again(owner string, given []reply[elector.Answer]) (epoch int64, 
 	return l.epoch, same >= l.majority
 }
 
-// record makes the epoch of a term the highest of those that the masters gave it,
-// and writes it back to a majority before it is used. See the package comment.
+// record takes the highest epoch from the masters' answers as the term's epoch, and writes it back to a majority before the term uses
+// it. See the package comment.
 func (l *Lock) record(ctx context.Context, owner string, given []reply[elector.Answer]) (int64, error) {
 	var epoch int64
 	for _, r := range given {
 		epoch = max(epoch, r.value.Epoch)
 	}
-	var below []*lane
+	var below []*masterQueue
 	for _, r := range given {
 		if r.value.Epoch < epoch {
 			below = append(below, r.lane)
@@ -195,20 +199,20 @@ func (l *Lock) record(ctx context.Context, owner string, given []reply[elector.A
 		return lock.Raise(ctx, owner, epoch-1)
 	})
 	if has := len(given) - len(below) + len(good); has < l.majority {
-		return 0, l.tooFew(fmt.Sprintf("write epoch %d back", epoch), has, silent, failed)
+		return 0, l.tooFew(fmt.Sprintf("restore epoch %d", epoch), has, silent, failed)
 	}
 	return epoch, nil
 }
 
-// withdraw gives back the grants of an attempt that failed, also those that may still come. It waits for the masters that have granted
-// it, so that others find them free. A request so late that it arrives after its own withdrawal takes the lock of that master for no
-// term: its lease ends that.
+// withdraw gives back the grants of an attempt that failed, including grants that may still come. It waits for the masters that have
+// granted the lock, so that other nodes find these masters free. A request that arrives after its own withdrawal takes the lock of that
+// master for no term, until that lease ends.
 func (l *Lock) withdraw(ctx context.Context, owner string, b *ballot) {
 	if len(b.doubtful) == 0 {
 		return
 	}
 	l.spend(owner)
-	granted := map[*lane]bool{}
+	granted := map[*masterQueue]bool{}
 	for _, r := range b.won {
 		granted[r.lane] = true
 	}
@@ -228,5 +232,5 @@ func (l *Lock) withdraw(ctx context.Context, owner string, b *ballot) {
 	})
 }
 
-// atLeast is the least time for a round in a network without latency.
+// atLeast is the minimum time that is assumed for a round of requests, even if the network has almost no latency.
 const atLeast = 5 * time.Millisecond

@@ -10,8 +10,8 @@ import (
 	"baton/internal/elector"
 )
 
-// Whoever steps down lets others go first until they have led. Rivals who share the
-// masters among themselves, and give back what they have, have not.
+// A node that steps down lets others go first until another node has led. Rivals that divide the masters among themselves, and give
+// their grants back, have not led.
 func TestWhoeverStepsDownDoesNotComeBackBetweenRivals(t *testing.T) {
 	t.Parallel()
 	for _, oneWay := range []time.Duration{time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond} {

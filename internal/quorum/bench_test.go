@@ -15,7 +15,7 @@ import (
 // perNode is the timeout of a request to one master with the TTL of these tests.
 const perNode = 500 * time.Millisecond
 
-// links gives the requests of one node to each master a fault.
+// links gives a fault to the requests of one node to each master.
 type links struct {
 	mu    sync.Mutex
 	fault map[int]func(op string) fakelock.Fault
@@ -59,7 +59,7 @@ var (
 	refuses = always(fakelock.Fault{Refuse: true})
 )
 
-// bench is a node "a" on n masters, with links of its own.
+// bench is a node "a" on n masters, with its own links.
 type bench struct {
 	t   *testing.T
 	ctx context.Context
@@ -76,7 +76,7 @@ func on(t *testing.T, n int, test func(t *testing.T, b *bench)) {
 		b.Lock = b.lock(t, "a", timing.TTL, b.links.of)
 		test(t, b)
 		b.links.set(nil, 0, 1, 2, 3, 4)
-		time.Sleep(time.Minute) // nothing is left behind: the bubble would not end
+		time.Sleep(time.Minute) // all goroutines end; otherwise the bubble would not end
 	})
 }
 
@@ -98,7 +98,7 @@ func (b *bench) win(owner string) elector.Answer {
 	return a
 }
 
-// elapsed is how long do takes in the bubble.
+// elapsed returns how long do takes in the bubble.
 func elapsed(do func()) time.Duration {
 	began := time.Now()
 	do()

@@ -9,7 +9,7 @@ import (
 	"baton/internal/elector"
 )
 
-// defeat is the answer to an attempt that a majority has not granted.
+// defeat returns the answer to an attempt that a majority has not granted.
 func (l *Lock) defeat(b *ballot, took time.Duration) (elector.Answer, error) {
 	if b.answered() < l.majority {
 		return elector.Answer{}, l.tooFew("acquire", b.answered(), b.silent, b.failed)
@@ -21,19 +21,19 @@ func (l *Lock) defeat(b *ballot, took time.Duration) (elector.Answer, error) {
 		l.mu.Unlock()
 		return elector.Answer{Outcome: elector.Held, Holder: name, Epoch: termEpoch(b.held, name), Left: left}, nil
 	}
-	// It carries no epoch: the highest may be of a term that one master has granted and no majority did. A node standing aside would
-	// count this as another node's term.
+	// The answer contains no epoch, because the highest epoch may belong to a term that one master granted, but no majority. A node in
+	// its cool-down would conclude from this epoch that another node has led.
 	answer := elector.Answer{Outcome: elector.Wait, Left: left}
 	answer.Code, answer.Reason = reason(b.wait)
 	if len(b.held) > 0 {
-		// Rivals have divided the masters among themselves, and each of them gives its share back. The one that comes back first, alone,
+		// Rivals have divided the masters among themselves, and each rival gives its grants back. The first rival that asks again alone
 		// wins.
 		answer.Left = min(left, l.pauseOfRivals(took))
 	}
 	return answer, nil
 }
 
-// holder is the node that a majority names as the holder of the lock.
+// holder returns the node that a majority names as the holder of the lock.
 func (l *Lock) holder(b *ballot) (name string, sure bool) {
 	count := map[string]int{}
 	for _, r := range b.held {
@@ -44,7 +44,7 @@ func (l *Lock) holder(b *ballot) (name string, sure bool) {
 	return "", false
 }
 
-// termEpoch is the epoch of its term in most answers that name the holder.
+// termEpoch returns the most frequent epoch in the answers that name this holder.
 func termEpoch(held []reply[elector.Answer], name string) int64 {
 	count := map[int64]int{}
 	var most int64
@@ -61,10 +61,10 @@ func termEpoch(held []reply[elector.Answer], name string) int64 {
 	return most
 }
 
-// left is the time until enough masters can be free for a majority to grant the lock. The master that is free last does not matter: its
-// clock may have been set back.
+// The method left returns the time until enough masters can be free for a majority to grant the lock. The master that is free last does not
+// matter, because its clock may have been set back.
 func (l *Lock) left(b *ballot) time.Duration {
-	waits := make([]time.Duration, len(b.won), len(l.lanes)) // free at once
+	waits := make([]time.Duration, len(b.won), len(l.lanes)) // the masters that granted the lock are free at once
 	for _, answers := range [][]reply[elector.Answer]{b.held, b.wait} {
 		for _, r := range answers {
 			waits = append(waits, r.value.Left)
@@ -74,7 +74,7 @@ func (l *Lock) left(b *ballot) time.Duration {
 	return waits[l.majority-1]
 }
 
-// reason is the most frequent reason of masters that make every candidate wait.
+// reason returns the most frequent reason of the masters that make every candidate wait.
 func reason(wait []reply[elector.Answer]) (code elector.Code, words string) {
 	type why struct {
 		code  elector.Code
@@ -93,10 +93,11 @@ func reason(wait []reply[elector.Answer]) (code elector.Code, words string) {
 	return most.code, most.words
 }
 
-// longestDoubling bounds the pause of rivals that keep colliding.
+// longestDoubling limits how often the pause of rivals that keep colliding is doubled.
 const longestDoubling = 10
 
-// pauseOfRivals is a random pause: at first at most twice the time of an attempt, doubled after each further one in vain.
+// pauseOfRivals returns a random pause. The first pause is at most twice the time of an attempt, and the limit doubles after each
+// further failed attempt.
 func (l *Lock) pauseOfRivals(took time.Duration) time.Duration {
 	l.mu.Lock()
 	l.splits = min(l.splits+1, longestDoubling)

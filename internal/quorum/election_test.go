@@ -14,15 +14,14 @@ import (
 	"baton/internal/testsupport/fakelock"
 )
 
-// jitter is a healthy network whose round trips take up to 2 × d.
+// jitter simulates a healthy network whose round trips take up to 2 × d.
 func jitter(d time.Duration) func(int, string) fakelock.Fault {
 	return func(int, string) fakelock.Fault {
 		return fakelock.Fault{Before: rand.N(d) + 1, After: rand.N(d) + 1}
 	}
 }
 
-// Five candidates come at the same moment, as they do when a leader gives up, and
-// divide five masters among themselves.
+// Five candidates ask at the same moment, as after a leader gives up, and divide five masters among themselves.
 func TestFiveRivalsSoonAgree(t *testing.T) {
 	t.Parallel()
 	const rounds = 12
@@ -54,8 +53,8 @@ func rivalry(t *testing.T, oneWay time.Duration) time.Duration {
 	m := newMasters(5, timing.TTL)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	// The leader that gives up. At the very first election of all, masters that hear
-	// of a rival's term before they have granted one would wait a lease.
+	// This is the leader that gives up. It is needed because in the very first election, masters that hear of a rival's term before they
+	// have granted one would wait for a lease.
 	former := m.lock(t, "former", timing.TTL, nil)
 	if won, err := former.Acquire(ctx, elector.Candidate{Owner: "former-1"}); err != nil || won.Outcome != elector.Won {
 		t.Fatalf("the former leader: %+v, %v", won, err)
@@ -86,7 +85,7 @@ func rivalry(t *testing.T, oneWay time.Duration) time.Duration {
 	return took
 }
 
-// faulty are faults of masters that all nodes meet.
+// faulty holds the faults of the masters, which are the same for all nodes.
 type faulty struct {
 	mu sync.Mutex
 	of map[int]fakelock.Fault
@@ -126,7 +125,7 @@ func TestAMinorityThatIsAwayCostsNoTerm(t *testing.T) {
 			f.set(fakelock.Fault{Refuse: true}, i%5, (i+1)%5)
 			time.Sleep(3 * timing.TTL / 2)
 			f.set(fakelock.Fault{})
-			time.Sleep(2 * timing.Interval) // those two are taken again
+			time.Sleep(2 * timing.Interval) // the lock is taken again at these two masters
 			m[i%5].Restart(i%2 == 0)
 			m[(i+2)%5].Steal("thief")
 			time.Sleep(2 * timing.TTL)
@@ -209,7 +208,7 @@ func TestAHandoverTakesAsLongAsTheMastersTake(t *testing.T) {
 			began := time.Now()
 			for leader() == nil || leader() == old {
 				time.Sleep(100 * time.Microsecond)
-				if time.Since(began) > time.Minute { // of the bubble
+				if time.Since(began) > time.Minute { // time of the bubble
 					t.Error("nobody follows a leader that has stepped down")
 					break
 				}

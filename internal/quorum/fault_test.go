@@ -17,7 +17,7 @@ import (
 
 func TestAMinorityThatHangsDelaysNothing(t *testing.T) {
 	on(t, 5, func(t *testing.T, b *bench) {
-		b.win("o0") // there was a term before
+		b.win("o0") // so that there was an earlier term
 		if err := b.Release(b.ctx, "o0", elector.Handover{}); err != nil {
 			t.Fatal(err)
 		}
@@ -39,14 +39,14 @@ func TestAMinorityThatHangsDelaysNothing(t *testing.T) {
 	})
 }
 
-// A master whose own epoch is higher grants the lock so late that the term's epoch is known
-// already. Whoever asks again, as it may where a reply was lost, is told the same epoch.
+// A master whose own epoch is higher grants the lock so late that the term's epoch is already known. A candidate that asks again, for
+// example after a lost reply, gets the same epoch.
 func TestAMasterThatGrantsATermLateDoesNotChangeItsEpoch(t *testing.T) {
 	on(t, 3, func(t *testing.T, b *bench) {
 		b.win("o0")
 		_ = b.Release(b.ctx, "o0", elector.Handover{})
 		alone := b.masters[2].Node("x", nil)
-		for i := range 3 { // terms that came to nothing
+		for i := range 3 { // terms that never began
 			owner := fmt.Sprint("x", i)
 			_, _ = alone.Acquire(b.ctx, elector.Candidate{Owner: owner})
 			_ = alone.Release(b.ctx, owner, elector.Handover{})
@@ -69,10 +69,10 @@ func TestAMasterThatGrantsATermLateDoesNotChangeItsEpoch(t *testing.T) {
 	})
 }
 
-// Else one more fault, before the first renewal, would end the term.
+// Otherwise one more fault, before the first renewal, would end the term.
 func TestAMasterThatIsSlowWhenATermBeginsIsAskedAgainAtOnce(t *testing.T) {
 	on(t, 5, func(t *testing.T, b *bench) {
-		b.win("o0") // there was a term before
+		b.win("o0") // so that there was an earlier term
 		if err := b.Release(b.ctx, "o0", elector.Handover{}); err != nil {
 			t.Fatal(err)
 		}
@@ -87,15 +87,15 @@ func TestAMasterThatIsSlowWhenATermBeginsIsAskedAgainAtOnce(t *testing.T) {
 		if n := b.held("o1"); won.Outcome != elector.Won || n != 4 {
 			t.Fatalf("acquire: %+v, at %d masters; want it won at 4", won, n)
 		}
-		time.Sleep(perNode) // when the first request is given up
+		time.Sleep(perNode) // until the first request is given up
 		if n := b.held("o1"); n != 5 {
 			t.Errorf("%d masters are held, want all 5", n)
 		}
 	})
 }
 
-// A driver that ignores its deadline costs one goroutine, and those of the
-// requests that wait for it until their own deadline.
+// A driver that ignores its deadline costs one goroutine, and the goroutines of the requests that wait behind it until their own
+// deadline.
 func TestADriverThatHangsForEverPilesNothingUp(t *testing.T) {
 	on(t, 3, func(t *testing.T, b *bench) {
 		won := b.win("o1")
@@ -136,8 +136,7 @@ func TestWithoutAMajorityNothingIsWonAndNothingIsKept(t *testing.T) {
 	}
 }
 
-// The masters count for themselves. A majority that has granted a term need not
-// have granted the one before.
+// Each master counts its own epochs. A majority that has granted a term need not have granted the one before.
 func TestTheEpochIsTheHighestOfAMajorityAndIsWrittenBack(t *testing.T) {
 	on(t, 5, func(t *testing.T, b *bench) {
 		last := b.win("o0").Epoch
@@ -161,7 +160,7 @@ func TestAnEpochThatCannotBeWrittenBackIsNotUsed(t *testing.T) {
 	on(t, 3, func(t *testing.T, b *bench) {
 		b.win("o0")
 		_ = b.Release(b.ctx, "o0", elector.Handover{})
-		// Master 2 has granted terms that came to nothing.
+		// Master 2 has granted terms that never began.
 		alone := b.masters[2].Node("x", nil)
 		for i := range 3 {
 			owner := fmt.Sprint("x", i)
@@ -179,7 +178,7 @@ func TestAnEpochThatCannotBeWrittenBackIsNotUsed(t *testing.T) {
 		b.links.set(nil, 0, 1)
 		high := b.win("o2").Epoch
 		_ = b.Release(b.ctx, "o2", elector.Handover{})
-		b.links.set(hung, 2) // the one that knew
+		b.links.set(hung, 2) // the master that knew the epoch
 		if low := b.ask(elector.Candidate{Owner: "o3", Floor: 1}); low.Epoch <= high {
 			t.Errorf("the next term has epoch %d, after %d", low.Epoch, high)
 		}
@@ -208,11 +207,11 @@ func TestAMasterThatLostTheLockIsTakenAgain(t *testing.T) {
 	on(t, 3, func(t *testing.T, b *bench) {
 		b.links.set(hung, 2)
 		won := b.ask(elector.Candidate{Owner: "o1", Floor: 1})
-		for won.Outcome != elector.Won { // in quarantine: a master could not be asked
+		for won.Outcome != elector.Won { // the master is in quarantine, because one master could not be asked
 			time.Sleep(won.Left)
 			won = b.ask(elector.Candidate{Owner: "o1", Floor: 1})
 		}
-		owner := won.Owner // a fresh one: the first attempt was withdrawn
+		owner := won.Owner // a new owner, because the first attempt was withdrawn
 		b.links.set(nil, 2)
 		renew := func() {
 			t.Helper()
@@ -221,7 +220,7 @@ func TestAMasterThatLostTheLockIsTakenAgain(t *testing.T) {
 			}
 			time.Sleep(timing.Interval)
 		}
-		for range 10 { // it is in quarantine
+		for range 10 { // the lock is in quarantine
 			renew()
 		}
 		if n := b.held(owner); n != 3 {
@@ -329,20 +328,20 @@ func TestALateReleaseTakesNothingFromALaterWin(t *testing.T) {
 			t.Fatalf("one of three: %+v", a)
 		}
 		b.links.set(nil, 1)
-		// Master 0 is still held under the old owner; 1 and 2 decide.
+		// Master 0 is still held under the old owner, but masters 1 and 2 decide.
 		b.links.set(nil, 2)
 		won := b.ask(elector.Candidate{Owner: "o1", Floor: 1})
 		if won.Outcome != elector.Won || won.Owner == "" || won.Owner == "o1" {
 			t.Fatalf("after a withdrawal that nobody has confirmed: %+v; want it won under a fresh owner", won)
 		}
-		time.Sleep(6 * time.Second) // the release has arrived
+		time.Sleep(6 * time.Second) // the late release has arrived
 		if _, err := b.Renew(b.ctx, won.Owner, won.Epoch); err != nil {
 			t.Error(err)
 		}
 		if n := b.held(won.Owner); n < 2 {
 			t.Errorf("%d masters are held", n)
 		}
-		// Whoever knows the owner that campaigned may release by it.
+		// A caller that knows only the owner that campaigned may release with this owner.
 		if err := b.Release(b.ctx, "o1", elector.Handover{}); err != nil || b.held(won.Owner) > 1 {
 			t.Errorf("release: %v, %d masters are held", err, b.held(won.Owner))
 		}
@@ -352,7 +351,7 @@ func TestALateReleaseTakesNothingFromALaterWin(t *testing.T) {
 func TestAStandbyIsToldWhenAMajorityCanBeFree(t *testing.T) {
 	on(t, 5, func(t *testing.T, b *bench) {
 		ctx := context.Background()
-		for i, s := range b.masters { // granted after 0, 0, 100, 300 and 600 ms; now are 1000
+		for i, s := range b.masters { // granted after 0, 0, 100, 300 and 600 ms; now it is 1000
 			owner := s.Node("l", nil)
 			if _, err := owner.Acquire(ctx, elector.Candidate{Owner: "l1"}); err != nil {
 				t.Fatal(err)
@@ -360,7 +359,7 @@ func TestAStandbyIsToldWhenAMajorityCanBeFree(t *testing.T) {
 			time.Sleep(time.Duration(i) * 100 * time.Millisecond)
 		}
 		a := b.ask(elector.Candidate{Owner: "o1"})
-		// The third of five leases is the one that has to end.
+		// The third of the five leases decides, because it must end.
 		if want := timing.TTL - 900*time.Millisecond; a.Outcome != elector.Held || a.Holder != "l" || a.Left != want {
 			t.Errorf("%+v, want it held by l for %v", a, want)
 		}

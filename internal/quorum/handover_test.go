@@ -18,7 +18,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// relay is what a test hears of nodes that hand the lead on.
+// relay holds the events of nodes that hand the lead on.
 type relay struct {
 	t     *testing.T
 	s     servers
@@ -27,8 +27,8 @@ type relay struct {
 	ended chan time.Time
 }
 
-// join starts a node that hears the hints of all masters, and spreads its attempts as
-// the daemon does. It returns when it hears them.
+// join starts a node that hears the hints of all masters, and spreads its attempts as the daemon does. It returns when the node
+// receives hints.
 func (r *relay) join(ctx context.Context, wg *sync.WaitGroup, id string) {
 	r.t.Helper()
 	lock := newLock(r.t, id, r.s.locks(r.t, "baton", id, timing.TTL), quorum.Options{TTL: timing.TTL, Margin: timing.Margin})
@@ -64,7 +64,7 @@ func (r *relay) join(ctx context.Context, wg *sync.WaitGroup, id string) {
 	testsupport.Await(r.t, "hints to be heard", func() bool { return int(listening.Load()) >= len(r.s) })
 }
 
-// stepDown asks the leader to step down, by way of the masters.
+// stepDown sends the leader an order to step down, through the masters.
 func (r *relay) stepDown() {
 	r.t.Helper()
 	for deadline := time.Now().Add(soon); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
@@ -115,7 +115,7 @@ func TestAStepDownIsSoonFollowedBySomebodyElse(t *testing.T) {
 			}
 			slices.Sort(took)
 			t.Logf("3 nodes on %d masters: p50 %v, max %v", masters, took[rounds/2], took[rounds-1])
-			// Who is not woken comes with the next poll, or when a lease has ended.
+			// A node that was not woken asks at the next poll, or when a lease has ended.
 			if median, most := took[rounds/2], took[rounds-1]; median > poll/2 || most > timing.TTL {
 				t.Errorf("no node led for %v after a step-down in the median, for %v at most", median, most)
 			}

@@ -8,13 +8,14 @@ import (
 	"baton/internal/elector"
 )
 
-// Renew implements elector.Lock. It returns when a majority has renewed or no longer can renew, without waiting for the slowest.
+// Renew implements elector.Lock. It returns as soon as a majority of the masters has renewed the lock, or can no longer do so. It
+// does not wait for the slowest master.
 func (l *Lock) Renew(ctx context.Context, owner string, epoch int64) (elector.Order, error) {
 	l.term(owner, epoch)
 	replies := ask(ctx, l, l.lanes, func(ctx context.Context, lock elector.Lock) (elector.Order, error) {
 		return lock.Renew(ctx, owner, epoch)
 	})
-	var lost []*lane
+	var lost []*masterQueue
 	var failed []failure
 	renewed := 0
 	silent := collect(ctx, len(l.lanes), l.opts.Timeout, replies, func(r reply[elector.Order]) bool {
@@ -31,7 +32,7 @@ func (l *Lock) Renew(ctx context.Context, owner string, epoch int64) (elector.Or
 		return renewed >= l.majority || len(lost) > len(l.lanes)-l.majority
 	})
 	if len(lost) > len(l.lanes)-l.majority {
-		// The elector does not release a lost lock. The grants that are left would be in the way.
+		// The elector does not release a lost lock, but the grants that remain at some masters would block other candidates.
 		l.withdraw(ctx, owner, &ballot{doubtful: l.lanes})
 		return elector.Order{}, l.tooFew("renew", renewed, 0, failed)
 	}
@@ -58,7 +59,8 @@ func (l *Lock) Renew(ctx context.Context, owner string, epoch int64) (elector.Or
 	return l.order, nil
 }
 
-// ordered notes an order, from any master that has it. It is kept: the replies of that master may always come too late to be waited for.
+// ordered records an order to step down from the reply of any master. Later renewals return the order, because the reply of that
+// master may always arrive too late for its own renewal.
 func (l *Lock) ordered(owner string, o elector.Order) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,19 +69,18 @@ func (l *Lock) ordered(owner string, o elector.Order) {
 	}
 }
 
-// heal takes the lock of one master again, which was away when the term began or
-// has lost it since. It counts from the next renewal on.
-func (l *Lock) heal(ctx context.Context, ln *lane, owner string, epoch int64) {
-	ask(ctx, l, []*lane{ln}, func(ctx context.Context, lock elector.Lock) (elector.Answer, error) {
+// heal takes the lock again at one master that did not answer when the term began, or that has lost the lock since then. This
+// master's lock counts from the next renewal on.
+func (l *Lock) heal(ctx context.Context, ln *masterQueue, owner string, epoch int64) {
+	ask(ctx, l, []*masterQueue{ln}, func(ctx context.Context, lock elector.Lock) (elector.Answer, error) {
 		if !l.isTerm(owner) {
-			return elector.Answer{}, nil // it has been released meanwhile
+			return elector.Answer{}, nil // the lock has been released in the meantime
 		}
 		return lock.Acquire(ctx, elector.Candidate{Owner: owner, Floor: max(epoch-1, 1)})
 	})
 }
 
-// Release implements elector.Lock. It asks all masters and succeeds if a majority
-// has confirmed it.
+// Release implements elector.Lock. It asks all masters and succeeds if a majority has confirmed the release.
 func (l *Lock) Release(ctx context.Context, owner string, h elector.Handover) error {
 	owner = l.alias(owner)
 	first := l.spend(owner)

@@ -7,10 +7,10 @@ import (
 	"baton/internal/elector"
 )
 
-// The other half may have granted the lock to somebody else.
+// The other half of the masters may have granted the lock to another node.
 func TestHalfOfTheMastersAreNoMajority(t *testing.T) {
 	on(t, 4, func(t *testing.T, b *bench) {
-		b.win("o0") // there was a term before
+		b.win("o0") // so that there was an earlier term
 		if err := b.Release(b.ctx, "o0", elector.Handover{}); err != nil {
 			t.Fatal(err)
 		}
@@ -19,7 +19,7 @@ func TestHalfOfTheMastersAreNoMajority(t *testing.T) {
 			t.Errorf("two of four: %+v", a)
 		}
 		b.links.set(nil, 1)
-		time.Sleep(2 * perNode) // until the requests to it are given up
+		time.Sleep(2 * perNode) // until the requests to this master are given up
 		won := b.ask(elector.Candidate{Owner: "o2", Floor: 1})
 		if won.Outcome != elector.Won {
 			t.Errorf("three of four: %+v, want it won", won)

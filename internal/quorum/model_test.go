@@ -75,7 +75,7 @@ func (n *node) heard(kind elector.EventKind) int {
 	return n.told[kind]
 }
 
-// hints joins those of all masters, as the daemon does.
+// hints joins the hints of all masters, as the daemon does.
 func (m masters) hints(ctx context.Context) <-chan elector.Hint {
 	all := make(chan elector.Hint, 16)
 	for _, s := range m {
@@ -97,8 +97,7 @@ func (m masters) hints(ctx context.Context) <-chan elector.Hint {
 	return all
 }
 
-// weather gives each request on one link, from a node to a master, a fault; it
-// changes every few seconds.
+// weather gives a fault to each request on one link, from a node to a master. The fault changes every few seconds.
 type weather struct {
 	mu    sync.Mutex
 	rng   *rand.Rand
@@ -117,7 +116,7 @@ func (w *weather) fault() fakelock.Fault {
 	switch w.mood {
 	case 1: // a slow network: requests arrive after the caller has given up
 		f.Before, f.After = w.delay(12*time.Second), w.delay(2*time.Second)
-	case 2: // a slow one, but not so slow that nothing is decided
+	case 2: // a slow network, but not so slow that no attempt is decided
 		f.Before, f.After = w.delay(400*time.Millisecond), w.delay(400*time.Millisecond)
 	case 3: // a lossy one
 		f.LoseRequest, f.LoseReply = w.rng.IntN(3) == 0, w.rng.IntN(3) == 0
@@ -125,7 +124,7 @@ func (w *weather) fault() fakelock.Fault {
 		f.LoseRequest = true
 	case 5: // cut one way
 		f.LoseReply = true
-	case 6: // a master that refuses, now and then
+	case 6: // a master that sometimes refuses
 		f.Refuse = w.rng.IntN(2) == 0
 	case 7: // a driver that hangs beyond its deadline
 		f.Deaf, f.Before, f.After = true, w.delay(3*time.Second), w.delay(3*time.Second)
@@ -137,13 +136,12 @@ func (w *weather) delay(limit time.Duration) time.Duration {
 	return time.Duration(w.rng.Int64N(int64(limit)))
 }
 
-// TestTwoNodesNeverActAtOnce lets four nodes contend for twenty minutes of bubble
-// time, with a weather of its own between each of them and each of five masters.
-// Masters hang, and restart with and without their data. MODEL_ROUNDS makes it
-// longer; MODEL_SEED replays a round by the seed that it told.
+// TestTwoNodesNeverActAtOnce lets four nodes contend for twenty minutes of bubble time, with different faults between each node and
+// each of five masters. Masters hang, and restart with and without their data. MODEL_ROUNDS sets the number of rounds. MODEL_SEED
+// repeats a round with the seed that it printed.
 func TestTwoNodesNeverActAtOnce(t *testing.T) {
 	t.Parallel()
-	seed, rounds := rand.Uint64(), uint64(2) // one of three masters and one of five
+	seed, rounds := rand.Uint64(), uint64(2) // one round with three masters and one with five
 	if os.Getenv("BATON_TEST_LONG") != "" {
 		rounds = 30
 	}
@@ -192,7 +190,7 @@ func contend(t *testing.T, seed uint64) {
 		switch one := rng.IntN(n); rng.IntN(6) {
 		case 0:
 			m.order(elector.Order{StepDown: true, To: []string{"", "a", "b"}[rng.IntN(3)]})
-		case 1: // only one master hears of it
+		case 1: // only one master receives the order
 			m[one].Order(elector.Order{StepDown: true})
 		case 2:
 			m[one].Restart(true)

@@ -10,48 +10,50 @@ import (
 	"baton/internal/elector"
 )
 
-// Options of a lock made of locks.
+// Options are the settings of a [Lock], which is made of several locks.
 type Options struct {
-	// TTL is the lease of each of the locks.
+	// TTL is the length of the lease at each master.
 	TTL time.Duration
-	// Margin is the least rest of the lease when the lock counts as won. Default: 1 % of the TTL and 2 ms, for clocks of different
-	// speeds.
+	// Margin is the minimum time that must be left of the lease, so that the lock counts as won. Default: 1 % of the TTL plus 2 ms,
+	// because clocks run at different speeds.
 	Margin time.Duration
-	// Timeout bounds a request to one master. Default: 5 % of the TTL, at least 50 ms.
+	// Timeout limits a request to one master. Default: 5 % of the TTL, at least 50 ms.
 	Timeout time.Duration
-	// NewOwner makes a UUID for a candidate whose own one is spent. Required.
+	// NewOwner makes a UUID for a candidate whose own UUID is spent. Required.
 	NewOwner func() (string, error)
-	// Names of the masters, for messages. Default: master 1, master 2, ...
+	// Names are the names of the masters in messages. Default: master 1, master 2, ...
 	Names []string
-	// Clock never steps. Default: Go's monotonic clock.
+	// Clock reads a clock that never steps. Default: Go's monotonic clock.
 	Clock func() time.Duration
 }
 
-// Lock is one lock made of N: the holder of a majority of them holds it. It implements elector.Lock, for one candidate at a time.
+// Lock is one lock made of N locks: the holder of a majority of the N locks holds the one lock. It implements elector.Lock, for one
+// candidate at a time.
 type Lock struct {
-	lanes    []*lane
+	lanes    []*masterQueue
 	majority int
 	opts     Options
-	under    sync.WaitGroup // requests under way
+	under    sync.WaitGroup // requests in progress
 
 	mu    sync.Mutex
 	asked string // the candidate's owner
-	used  string // the owner in the requests to the masters; another one once asked was spent
-	// spent: a release of used is under way, or may be. It could take away a later grant that counts, so used may win no more.
+	used  string // the owner in the requests to the masters; it differs from asked after asked was spent
+	// spent means that a release of the owner in the field used is in progress, or may be in progress. That release could delete the
+	// lock after this owner had won it again, so this owner must not win again.
 	spent  bool
 	splits int           // attempts in a row that found no majority for any owner
-	leads  string        // the owner whose term is renewed: it takes lost locks again
-	epoch  int64         // of that term
-	order  elector.Order // from answers after its renewal was decided
+	leads  string        // the owner whose term is being renewed: heal takes lost locks again for this owner
+	epoch  int64         // the epoch of that term
+	order  elector.Order // an order that came in answers after its renewal was decided
 }
 
 var _ elector.Lock = (*Lock)(nil)
 
-// New makes one lock of N, each in a store of its own that knows nothing of the others. It sends no request.
+// New makes one lock of N locks. Each lock is in its own store, which knows nothing of the other stores. New sends no request.
 func New(locks []elector.Lock, o Options) (*Lock, error) {
 	switch {
 	case len(locks) == 0:
-		return nil, errors.New("quorum: it takes at least one lock, and three to survive the loss of one")
+		return nil, errors.New("quorum: at least one lock is needed, and three to survive the loss of one")
 	case o.TTL <= 0 || o.NewOwner == nil:
 		return nil, errors.New("quorum: a ttl and NewOwner are required")
 	case o.Names != nil && len(o.Names) != len(locks):
@@ -73,12 +75,13 @@ func New(locks []elector.Lock, o Options) (*Lock, error) {
 		if o.Names != nil {
 			name = o.Names[i]
 		}
-		l.lanes = append(l.lanes, &lane{lock: lock, name: name})
+		l.lanes = append(l.lanes, &masterQueue{lock: lock, name: name})
 	}
 	return l, nil
 }
 
-// candidate returns the owner for the requests of a candidate that campaigns as asked.
+// candidate returns the owner that a candidate uses in its requests to the masters. The argument asked is the candidate's own owner.
+// The result is a new owner if the last owner was spent (see Lock.spent).
 func (l *Lock) candidate(asked string) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +98,8 @@ func (l *Lock) candidate(asked string) (string, error) {
 	return l.used, nil
 }
 
-// alias is the owner in use for a candidate, if that is another one.
+// alias returns the owner that a candidate uses in its requests to the masters. It may differ from the argument owner, which is the
+// candidate's own owner.
 func (l *Lock) alias(owner string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,7 +109,7 @@ func (l *Lock) alias(owner string) string {
 	return owner
 }
 
-// term notes the term that is being renewed, and its epoch.
+// term records the owner and the epoch of the term that is being renewed.
 func (l *Lock) term(owner string, epoch int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,8 +125,8 @@ func (l *Lock) isTerm(owner string) bool {
 	return l.leads == owner
 }
 
-// spend notes that releases of owner may arrive from now on. It reports whether
-// this is the first of them.
+// spend records that requests to release the lock of this owner may arrive at the masters from now on. It reports whether this is
+// the first such call.
 func (l *Lock) spend(owner string) (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,7 +140,7 @@ func (l *Lock) spend(owner string) (first bool) {
 	return first
 }
 
-// confirmed notes that the only release of owner has arrived everywhere.
+// confirmed records that all masters have received the only request to release the lock of this owner.
 func (l *Lock) confirmed(owner string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,8 +149,8 @@ func (l *Lock) confirmed(owner string) {
 	}
 }
 
-// Settle waits until no request is under way, or ctx ends: a slow master should still get a release before the process ends. The caller
-// must not use the lock meanwhile.
+// Settle waits until no request is in progress, or until ctx ends. So a slow master still gets a request to release the lock before
+// the process ends. The caller must not use the lock while Settle waits.
 func (l *Lock) Settle(ctx context.Context) {
 	settled := make(chan struct{})
 	go func() {
@@ -159,8 +163,8 @@ func (l *Lock) Settle(ctx context.Context) {
 	}
 }
 
-// tooFew is the error of a request that has not reached a majority. It is ErrLost if so many masters have lost the lock that no majority
-// can have it, and ErrRefused if a majority refused.
+// tooFew returns the error of a request that has not reached a majority. The error is ErrLost if the masters that have lost the lock
+// rule out a majority, and ErrRefused if a majority of the masters refused the request.
 func (l *Lock) tooFew(what string, good, silent int, failed []failure) error {
 	text, refused, lost := "", 0, 0
 	for _, f := range failed {
@@ -175,7 +179,7 @@ func (l *Lock) tooFew(what string, good, silent int, failed []failure) error {
 	if silent > 0 {
 		text += fmt.Sprintf("; %d have not answered within %v", silent, l.opts.Timeout)
 	}
-	err := fmt.Errorf("%s: %d of %d masters did it, and it takes %d%s", what, good, len(l.lanes), l.majority, text)
+	err := fmt.Errorf("%s: %d of %d masters succeeded, and %d are needed%s", what, good, len(l.lanes), l.majority, text)
 	switch {
 	case lost > len(l.lanes)-l.majority:
 		return fmt.Errorf("%w: %w", elector.ErrLost, err)
@@ -191,9 +195,9 @@ type failure struct {
 	err  error
 }
 
-// every asks all lanes and waits for their answers, at most for the timeout of a
-// request. It returns the answers, the errors and how many have not answered.
-func every[T any](ctx context.Context, l *Lock, lanes []*lane,
+// every sends a request to the masters of all lanes. It waits for their answers at most for the timeout of a request. It returns the
+// answers, the errors and the number of masters that have not answered.
+func every[T any](ctx context.Context, l *Lock, lanes []*masterQueue,
 	request func(context.Context, elector.Lock) (T, error),
 ) (good []reply[T], failed []failure, silent int) {
 	replies := ask(ctx, l, lanes, request)

@@ -12,7 +12,7 @@ import (
 	"baton/internal/testsupport/locktest"
 )
 
-// masters are stores in memory, none of which knows of the others.
+// masters are stores in memory. No store knows of the others.
 type masters []*fakelock.Store
 
 func newMasters(n int, ttl time.Duration) masters {
@@ -23,8 +23,7 @@ func newMasters(n int, ttl time.Duration) masters {
 	return m
 }
 
-// lock is the lock made of all of them, as node id sees it. fault is asked for
-// every request to a master; nil means none.
+// lock returns the lock made of all masters, as node id sees it. fault is called for every request to a master. nil means no faults.
 func (m masters) lock(t testing.TB, id string, ttl time.Duration, fault func(master int, op string) fakelock.Fault) *quorum.Lock {
 	t.Helper()
 	var locks []elector.Lock
@@ -61,7 +60,7 @@ func (m masters) order(o elector.Order) {
 	}
 }
 
-// held counts the masters whose lock that owner holds.
+// held returns the number of masters at which the owner holds the lock.
 func (m masters) held(owner string) int {
 	n := 0
 	for _, s := range m {
@@ -75,10 +74,10 @@ func (m masters) held(owner string) int {
 func TestQuorumOfFakesConforms(t *testing.T) {
 	for _, n := range []int{1, 2, 3} {
 		t.Run(fmt.Sprintf("%d masters", n), func(t *testing.T) {
-			locktest.RunInBubble(t, func(t *testing.T) locktest.Bench {
+			locktest.RunInBubble(t, func(t *testing.T) locktest.Harness {
 				const ttl = 200 * time.Millisecond
 				m := newMasters(n, ttl)
-				return locktest.Bench{
+				return locktest.Harness{
 					TTL: ttl, A: m.lock(t, "a", ttl, nil), B: m.lock(t, "b", ttl, nil), C: m.lock(t, "c", ttl, nil),
 					Flush: m.flush, Sleep: time.Sleep,
 					StepDown: func(to, reason string) error {

@@ -27,10 +27,10 @@ func TestMain(m *testing.M) {
 	testsupport.Main(m)
 }
 
-// soon is how long anything may take that is to come to pass.
+// soon is the maximum time for every awaited event.
 const soon = time.Minute
 
-// servers are real Redis masters, none of which knows of the others.
+// servers are real Redis masters. No master knows of the others.
 type servers []*testsupport.Redis
 
 func startServers(t *testing.T, n int, opts ...testsupport.RedisOption) servers {
@@ -42,7 +42,7 @@ func startServers(t *testing.T, n int, opts ...testsupport.RedisOption) servers 
 	return all
 }
 
-// locks are one node's views of the locks on all of them.
+// locks returns one node's views of the locks on all masters.
 func (s servers) locks(t *testing.T, key, id string, ttl time.Duration) []elector.Lock {
 	t.Helper()
 	var locks []elector.Lock
@@ -51,7 +51,7 @@ func (s servers) locks(t *testing.T, key, id string, ttl time.Duration) []electo
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := redislock.NewLock(store, redislock.LockOptions{Key: key, NodeID: id, TTL: ttl, Presence: redislock.Presence{Version: "test"}})
+		l, err := redislock.NewLock(store, redislock.LockOptions{Key: key, NodeID: id, TTL: ttl, NodeInfo: redislock.NodeInfo{Version: "test"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,13 +67,13 @@ func TestQuorumOfRedisConforms(t *testing.T) {
 		t.Run(fmt.Sprintf("%d masters", n), func(t *testing.T) {
 			t.Parallel()
 			s := startServers(t, n)
-			locktest.RunLive(t, func(t *testing.T, ttl time.Duration) locktest.Bench {
+			locktest.RunLive(t, func(t *testing.T, ttl time.Duration) locktest.Harness {
 				key := fmt.Sprint("lock:", t.Name(), ttl)
 				open := func(id string) elector.Lock {
-					// Two cores may run everything at once: no request is slow before it has taken a lease's length.
+					// Two cores may run all tests at the same time, so no request counts as slow before it has taken the length of a lease.
 					return newLock(t, id, s.locks(t, key, id, ttl), quorum.Options{TTL: ttl, Timeout: ttl})
 				}
-				return locktest.Bench{
+				return locktest.Harness{
 					TTL: ttl, A: open("a"), B: open("b"), C: open("c"), Sleep: time.Sleep,
 					Flush: func() { s.each(t, "FLUSHALL") },
 					StepDown: func(to, reason string) error {
@@ -102,13 +102,13 @@ func (s servers) each(t *testing.T, command string, args ...any) {
 	}
 }
 
-// liveTiming is how the nodes of the tests below are timed.
+// liveTiming returns the timing of the nodes in the tests below.
 func liveTiming() heartbeat.Timing {
-	const ttl = 6 * time.Second // a busy machine renews in time, and the tests below wait for it to run out
+	const ttl = 6 * time.Second // a busy machine renews in time, and the tests below wait for its end
 	return heartbeat.Timing{TTL: ttl, Interval: ttl / 8, Timeout: ttl / 8, Margin: heartbeat.DefaultMargin(ttl), Drain: ttl / 8}
 }
 
-// witness sees who acts, and under which epoch.
+// witness records which node acts, and under which epoch.
 type witness struct {
 	t    *testing.T
 	live heartbeat.Timing
@@ -137,7 +137,7 @@ func (w *witness) leave(id, why string) {
 	w.ended = append(w.ended, id+": "+why)
 }
 
-// leader returns the acting node, "" if there is none, and how many terms there were.
+// leader returns the acting node, or "" if there is none, and the number of terms so far.
 func (w *witness) leader() (id string, terms int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -202,8 +202,8 @@ func elect(t *testing.T, s servers) *witness {
 	return w
 }
 
-// everywhere waits until all masters have granted the leader its lock. One that was
-// too slow for that counts as broken, too, and comes on top of those that a test breaks.
+// everywhere waits until all masters have granted the leader its lock. A master that was too slow to grant it also counts as broken, in
+// addition to the masters that a test breaks.
 func (w *witness) everywhere(s servers) {
 	w.t.Helper()
 	var conns []redis.Conn
@@ -227,7 +227,7 @@ func TestALeaderGoesOnWhileAMinorityOfMastersIsBroken(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 5)
 	w := elect(t, s)
-	more := w.live.TTL * 9 / 8 // than a lease
+	more := w.live.TTL * 9 / 8 // longer than a lease
 
 	s[0].Kill()
 	s[3].Kill()
@@ -263,7 +263,7 @@ func TestClocksOfAMinorityOfMastersMaySayWhatTheyLike(t *testing.T) {
 	s[4].StepClock(time.Hour)
 	w.stays("with the same two clocks off the other way", w.live.TTL*6/5)
 	_, terms := w.leader()
-	// A new leader under these clocks: its predecessor's leases last an hour on master 1.
+	// A new leader under these clocks would have to wait, because its predecessor's leases last an hour on master 1.
 	s.each(t, "SET", "baton", "thief", "PX", w.live.TTL.Milliseconds())
 	w.await("the next term", soon, func() bool { id, now := w.leader(); return id != "" && now > terms })
 	w.stays("in the next term", w.live.TTL/2)

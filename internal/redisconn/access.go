@@ -2,28 +2,30 @@ package redisconn
 
 import "slices"
 
-// Access lists the commands that a part of baton sends to Redis, for a preflight of permissions.
+// Access lists the commands that a part of baton sends to Redis. A preflight checks that baton's user may send them.
 type Access struct {
 	Subject string // the subject of findings; "": the server
-	Places  []Place
-	Follows bool // a job reads its replication stream
-	// Consequence of a refusal, and when it shows without a check: "at the first flush".
+	Keys    []KeyCommands
+	Follows bool // a job reads the server's replication stream
+	// Consequence is a text that says what fails if a command is refused. Shows is a text that says when the failure is noticed without a
+	// preflight, such as "at the first flush".
 	Consequence, Shows string
 }
 
-// Place lists commands for the node that has a key.
-type Place struct {
+// KeyCommands lists the commands that baton sends to the server that has the key named Key.
+type KeyCommands struct {
 	Key string
-	// Commands are sent always; ByType by the type of the key, "" if the type is unknown. Names maps words in the commands to keys and
-	// channels. A word that stands for many names has a pattern of the ACL in Patterns that grants them all.
+	// baton always sends the commands in Commands. It also sends the commands that ByType returns for the type of the key. The type
+	// "" means that the type is unknown. Names maps words in the commands to keys and channels. If a word stands for many names,
+	// Patterns has a pattern of the ACL that grants all of these names.
 	Commands []string
 	ByType   func(holds string) []string
 	Names    map[string]string
 	Patterns map[string]string
 }
 
-// Sent are the commands that are sent if the key has this type.
-func (p Place) Sent(holds string) []string {
+// Sent returns the commands that baton sends if the argument holds is the type of the key.
+func (p KeyCommands) Sent(holds string) []string {
 	if p.ByType == nil {
 		return p.Commands
 	}

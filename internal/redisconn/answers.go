@@ -14,40 +14,42 @@ import (
 	"baton/internal/redisconn/headers"
 )
 
-// Question is a set of commands whose replies are arrays of texts, like that of HMGET, or anything for brief ones. They change nothing,
-// so they may be sent again.
+// Question is a set of commands that change nothing, so they may be sent again. Each reply is an array of texts, like the reply of
+// HMGET. Only a command that Brief selects may have any reply.
 type Question struct {
 	Commands int
 	// Write appends a command, see [AppendCommand].
 	Write func(buf []byte, command int) []byte
-	// Nested: the elements of an array may be arrays themselves, as in the reply of XRANGE.
+	// Nested means that the elements of an array may be arrays themselves, as in the reply of XRANGE.
 	Nested bool
-	// Brief, if set, selects the commands that may have any reply; only the short texts of it are wanted.
+	// Brief, if set, selects the commands that may have any reply. Of such a reply only the short texts are kept.
 	Brief func(command int) bool
-	// Read gets the replies. They are valid until it returns.
+	// Read gets the replies. It must not use them after it has returned.
 	Read func(*Answers) error
 }
 
 // Answers are the replies to a [Question].
 type Answers struct {
 	All     []byte  // the texts, one after the other
-	Sizes   []int   // of each text; -1: no text. For a nested array see [Nested]
-	Replies []Reply // one a command
-	Briefs  []any   // the brief ones, in their order
+	Sizes   []int   // the size of each text; -1 means no text. For a nested array see [Nested]
+	Replies []Reply // one reply for each command
+	Briefs  []any   // the brief replies, in the order of their commands
 }
 
-// Reply is the reply to one command: an array with that many elements, or a refusal.
+// Reply describes the reply to one command, which is an array or a refusal.
 type Reply struct {
 	Elements int
-	Sizes    int // of these elements, and of their elements
+	Sizes    int // the number of entries in Answers.Sizes for these elements, and for the elements of nested arrays
 	Refusal  redis.Error
 }
 
-// Nested is the number of elements of a nested array, from its entry in the sizes. If it is negative, the entry is the size of a text.
-// The elements follow.
+// Nested returns the number of elements of a nested array. The argument size is the entry of this array in Answers.Sizes. An entry
+// below -1 stands for an array, whose elements follow. The entry -1 stands for a missing text; any other entry is the size of a
+// text.
 func Nested(size int) int { return -2 - size }
 
-// Take is All as a text that stays valid. A large text is not copied: its memory is used for no other question (see forget).
+// Take returns the texts in the field All as one string, which stays valid. It does not copy a large text, because the next question
+// gets a new buffer (see forget).
 func (t *Answers) Take() string {
 	if cap(t.All) <= wireKeeps {
 		return string(t.All)
@@ -87,7 +89,8 @@ func (t *Answers) readReply(r *bufio.Reader, nested bool) error {
 	return err
 }
 
-// readArray reads the beginning of an array: the number of its elements. The error may be a redis.Error, which is a whole reply.
+// readArray reads the first line of an array, and returns the number of its elements. If the server has sent an error reply instead
+// of an array, readArray returns it as a redis.Error.
 func readArray(r *bufio.Reader) (n int, err error) {
 	kind, rest, err := readLine(r)
 	if err != nil {
@@ -103,7 +106,8 @@ func readArray(r *bufio.Reader) (n int, err error) {
 	return n, headers.Total(n, 0)
 }
 
-// readElements reads n elements, and theirs if they are nested.
+// readElements reads n elements. If nested is true, these elements may be arrays, and readElements also reads the elements of these
+// arrays.
 func (t *Answers) readElements(r *bufio.Reader, n int, nested bool) (err error) {
 	for n > 0 {
 		buffered, _ := r.Peek(r.Buffered()) // without waiting
@@ -123,8 +127,8 @@ func (t *Answers) readElements(r *bufio.Reader, n int, nested bool) (err error) 
 	return nil
 }
 
-// readBuffered reads those of n elements that are complete in the buffer and of a common form. It returns how many bytes they had, and
-// how many elements are missing.
+// readBuffered reads up to n elements that are complete in the buffer. It stops before an element that has a rare form. It returns
+// the number of bytes read and the number of elements that are still missing.
 func (t *Answers) readBuffered(buf []byte, n int, nested bool) (used, left int) {
 	for ; n > 0; n-- {
 		kind, size, begin := header(buf[used:])
@@ -145,7 +149,7 @@ func (t *Answers) readBuffered(buf []byte, n int, nested bool) (used, left int) 
 	return used, 0
 }
 
-// header reads the line that begins an element; kind is 0 if the line is incomplete or of a rare form.
+// header reads the line that begins an element. The result kind is 0 if the line is incomplete or has a rare form.
 func header(buf []byte) (kind byte, size, length int) {
 	const longest = 9 // more digits are rare
 	for i := 1; i < min(len(buf)-1, longest); i++ {
@@ -161,7 +165,8 @@ func header(buf []byte) (kind byte, size, length int) {
 	return 0, 0, 0
 }
 
-// readElement reads one element that may not be in the buffer yet. The elements of an array follow it.
+// readElement reads one element, and waits for it if it is not in the buffer yet. The result follow is the number of elements that follow
+// if the element is an array.
 func (t *Answers) readElement(r *bufio.Reader, nested bool) (follow int, err error) {
 	kind, rest, err := readLine(r)
 	if err != nil {
@@ -185,11 +190,11 @@ func (t *Answers) readElement(r *bufio.Reader, nested bool) (follow int, err err
 	return 0, t.readText(r, n)
 }
 
-// sureText is the size up to which a text gets its memory at once, when its first bytes arrive. A longer text gets as much memory again
-// as has arrived, so that a false size costs little.
+// sureText is the size of the largest text that gets all of its memory when its first bytes arrive. For a longer text, the memory is
+// doubled whenever the received bytes fill it, so that a false size costs little memory.
 const sureText = 8 << 20
 
-// readText reads a text of that many bytes.
+// readText reads a text of n bytes.
 func (t *Answers) readText(r *bufio.Reader, n int) error {
 	for left := n; left > 0; {
 		piece, err := r.Peek(min(left, wireReads))
@@ -207,8 +212,7 @@ func (t *Answers) readText(r *bufio.Reader, n int) error {
 	return noEOF(err)
 }
 
-// readLine reads a line's first byte and the rest of it, which is valid until the next
-// reading.
+// readLine reads a line and returns the first byte and the rest of the line. The rest is valid until more bytes are read.
 func readLine(r *bufio.Reader) (kind byte, rest []byte, err error) {
 	line, err := r.ReadSlice('\n')
 	if err != nil {
@@ -220,7 +224,7 @@ func readLine(r *bufio.Reader) (kind byte, rest []byte, err error) {
 	return line[0], line[1 : len(line)-2], nil
 }
 
-// noEOF: a reply is due, so an end of the connection comes too early.
+// noEOF replaces io.EOF with io.ErrUnexpectedEOF, because the connection must not end before the reply.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -228,7 +232,7 @@ func noEOF(err error) error {
 	return err
 }
 
-// AppendCommand appends the beginning of a command with that many words, name among them.
+// AppendCommand appends the beginning of a command: the number of its words, which includes the name, and the name.
 func AppendCommand(buf []byte, words int, name string) []byte {
 	buf = append(buf, '*')
 	buf = strconv.AppendInt(buf, int64(words), 10)

@@ -5,8 +5,9 @@ import (
 	"io"
 )
 
-// Attached returns the object that uses the store beside its calls, under a name, until it is detached or the store is closed. The first
-// call opens it. If the store is closed already, the object is opened and closed at once: otherwise it would stay open.
+// Attached returns the object that the store keeps under this name. The object uses the store on its own until it is detached or the
+// store is closed. The first call opens the object. If the store is closed already, Attached opens the object and closes it immediately,
+// because no later call would close it.
 func (s *Store) Attached(name string, open func() io.Closer) io.Closer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -25,7 +26,7 @@ func (s *Store) Attached(name string, open func() io.Closer) io.Closer {
 	return made
 }
 
-// Attachment is the object that Attached has opened; false without one.
+// Attachment returns the object that Attached has opened under this name, or false if there is none.
 func (s *Store) Attachment(name string) (io.Closer, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,7 +34,7 @@ func (s *Store) Attachment(name string) (io.Closer, bool) {
 	return made, ok
 }
 
-// Detach closes the object that Attached has opened. It does nothing if there is none of that name.
+// Detach closes the object that Attached has opened under this name. If there is no such object, Detach does nothing.
 func (s *Store) Detach(name string) error {
 	s.mu.Lock()
 	made, ok := s.attached[name]
@@ -45,7 +46,7 @@ func (s *Store) Detach(name string) error {
 	return made.Close()
 }
 
-// detachAll closes everything that was attached.
+// detachAll closes all objects that Attached has opened.
 func (s *Store) detachAll() error {
 	s.mu.Lock()
 	all := s.attached

@@ -24,7 +24,7 @@ func TestWhatIsAttachedEndsWithTheStore(t *testing.T) {
 	if err := s.Close(); err != nil || made[0].closed != 1 {
 		t.Errorf("closed %d times: %v", made[0].closed, err)
 	}
-	s.Attached("a", open) // by a run that goes on
+	s.Attached("a", open) // by a run that is still in progress
 	if _, there := s.Attachment("a"); there || len(made) != 2 || made[1].closed != 1 {
 		t.Errorf("what a closed store was given goes on: %+v", made)
 	}

@@ -7,10 +7,10 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Block repeats a blocking command, each time with a time limit, until it reports that it is done. When ctx ends the connection is
-// closed; other connections to the server stay in use.
+// Block repeats a blocking command until the command reports that it is done. Each attempt has a time limit. When ctx ends, Block
+// closes its connection; other connections to the server stay in use.
 func (s *Store) Block(ctx context.Context, key string, command func(c redis.Conn, atMost time.Duration) (done bool, err error)) error {
-	// A separate pool: blocked connections are often closed by us.
+	// Blocking commands use a separate pool, because we often close their connections ourselves.
 	c, err := s.reach(ctx, key, (*Server).borrowWaiting)
 	if err != nil {
 		return err

@@ -11,20 +11,22 @@ import (
 	"baton/internal/redisconn/headers"
 )
 
-// briefText is the longest text of a brief reply, in bytes: an id is shorter.
+// briefText is the maximum length in bytes of the texts that baton keeps in a brief reply (see Question.Brief). The ids of stream
+// entries are shorter.
 const briefText = 128
 
-// Left is the size of a text that a brief reply leaves out.
-type Left int
+// OmittedSize replaces a text that is too long to be kept in a brief reply. Its value is the size of that text in bytes.
+type OmittedSize int
 
-// readBrief reads any reply: a text or a status is a string, if it is short, a number an int64, and a
-// refusal a redis.Error; an array is a []any.
+// readBrief reads any reply. A number becomes an int64, a refusal becomes a redis.Error, and an array becomes a []any. A status or a
+// short text becomes a string, and a long text an [OmittedSize].
 func readBrief(r *bufio.Reader) (any, error) {
 	elements := 0
 	return readNested(r, 0, &elements)
 }
 
-// readNested is readBrief inside that many arrays; elements counts those of the whole reply.
+// readNested reads a reply that is nested in arrays. The argument depth is the number of these arrays. The argument elements counts
+// the elements of the whole reply.
 func readNested(r *bufio.Reader, depth int, elements *int) (any, error) {
 	kind, rest, err := readLine(r)
 	if err != nil {
@@ -63,7 +65,7 @@ func readNested(r *bufio.Reader, depth int, elements *int) (any, error) {
 	return nil, fmt.Errorf("%w: %q", errNotTexts, string(kind)+string(rest))
 }
 
-// readShort reads a text of n bytes, or its size only.
+// readShort reads a text of n bytes. If the text is long, it reads only its size.
 func readShort(r *bufio.Reader, n int) (text any, err error) {
 	switch {
 	case n < 0:
@@ -71,7 +73,7 @@ func readShort(r *bufio.Reader, n int) (text any, err error) {
 	case n > headers.MostText:
 		return nil, headers.Text(n)
 	case n > briefText:
-		text = Left(n)
+		text = OmittedSize(n)
 		_, err = r.Discard(n)
 	default:
 		short := make([]byte, n)

@@ -12,20 +12,20 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// cluster maps the slots of a Redis Cluster to their masters, as of the last read. A wrong node
-// answers MOVED, which corrects the map.
+// cluster maps the slots of a Redis Cluster to their masters. If the map is old, a command reaches the wrong node. That node answers
+// MOVED, which corrects the map.
 type cluster struct {
 	store *Store
 	seeds []string // the configured nodes
-	// refreshing is held by the goroutine that asks the nodes.
+	// refreshing is held by the goroutine that asks the nodes for their map.
 	refreshing chan struct{}
 
 	mu      sync.Mutex
 	owners  []string           // master of each slot, "" for none; nil before the first answer
 	nodes   []string           // all known nodes, replicas too
 	servers map[string]*Server // by address
-	stale   bool               // ask before the next use
-	turn    int                // the node to ask first: one that is cut off may have an old map
+	stale   bool               // the nodes must be asked before the next use
+	turn    int                // the node to ask first; it changes, because a node that is cut off may have an old map
 }
 
 func (s *Store) openCluster(addresses []string) error {
@@ -35,7 +35,7 @@ func (s *Store) openCluster(addresses []string) error {
 	}
 	for _, a := range addresses {
 		if _, _, err := net.SplitHostPort(a); err != nil {
-			return fmt.Errorf("redis cluster node %q: want host:port", a)
+			return fmt.Errorf("redis cluster node %q: the address must have the form host:port", a)
 		}
 	}
 	s.host = fmt.Sprintf("cluster %s", strings.Join(addresses, ", "))
@@ -43,7 +43,7 @@ func (s *Store) openCluster(addresses []string) error {
 	return nil
 }
 
-// at is the node with that address.
+// at returns the node with the given address.
 func (c *cluster) at(address string) *Server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +54,7 @@ func (c *cluster) serverAt(address string) *Server {
 	s := c.servers[address]
 	if s == nil {
 		s = newServer(address, func(ctx context.Context) (*wire, error) {
-			return c.store.connect(ctx, place{network: "tcp", address: address})
+			return c.store.connect(ctx, serverAddress{network: "tcp", address: address})
 		}, ping)
 		s.suspect = c.suspect
 		c.servers[address] = s
@@ -62,14 +62,14 @@ func (c *cluster) serverAt(address string) *Server {
 	return s
 }
 
-// suspect makes the next use ask the nodes again.
+// suspect marks the map of slots as stale, so that the next use of the map asks the nodes again.
 func (c *cluster) suspect() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stale = true
 }
 
-// moved notes a node's MOVED for a slot. The other slots are doubtful, too.
+// moved records that a node has answered MOVED for a slot. Other slots may also have moved, so moved marks the map as stale.
 func (c *cluster) moved(slot int, address string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +79,7 @@ func (c *cluster) moved(slot int, address string) {
 	c.stale = true
 }
 
-// owner is the master of a slot. It asks the nodes first if the map is stale.
+// owner returns the master of a slot. If the map is stale, owner first asks the nodes for a new one.
 func (c *cluster) owner(ctx context.Context, slot int) (*Server, error) {
 	var problem error
 	if node, stale := c.lookup(slot); stale || node == nil { // another goroutine may be asking now
@@ -105,7 +105,7 @@ func (c *cluster) lookup(slot int) (node *Server, stale bool) {
 	return node, c.stale
 }
 
-// refresh asks the nodes in turn for the slots and their masters.
+// refresh asks the nodes one after the other for the slots and their masters, until one node answers.
 func (c *cluster) refresh(ctx context.Context) error {
 	select {
 	case c.refreshing <- struct{}{}:
@@ -156,9 +156,9 @@ func (c *cluster) learn(l layout) {
 	}
 }
 
-// ask asks one node, on a fresh connection, since this is rare.
+// ask asks one node for its map of slots. It opens a new connection each time, because the map is rarely needed.
 func (c *cluster) ask(ctx context.Context, address string) (layout, error) {
-	conn, err := c.store.connect(ctx, place{network: "tcp", address: address})
+	conn, err := c.store.connect(ctx, serverAddress{network: "tcp", address: address})
 	if err != nil {
 		return layout{}, err
 	}
@@ -179,7 +179,7 @@ func (c *cluster) ask(ctx context.Context, address string) (layout, error) {
 	return l, nil
 }
 
-// add reads one range of CLUSTER SLOTS: first and last slot, the master, replicas.
+// add reads one range of the reply of CLUSTER SLOTS: its first and its last slot, the master, and the replicas.
 func (l *layout) add(reply any, asked string) error {
 	var first, last int
 	parts, err := redis.Values(reply, nil)
@@ -215,7 +215,7 @@ func (l *layout) add(reply any, asked string) error {
 	return nil
 }
 
-// nodeAddress reads an address from a node's reply. An empty host means the host that answered.
+// nodeAddress returns the address in a node's reply. An empty host means the host of the node that answered.
 func nodeAddress(host, port, asked string) string {
 	if host == "" || host == "?" {
 		host, _, _ = net.SplitHostPort(asked)
@@ -231,7 +231,7 @@ func (c *cluster) close() {
 	}
 }
 
-// owning asks for the masters that have slots. All slots must be served.
+// owning asks the nodes for all masters that have slots. It fails if a slot has no master.
 func (c *cluster) owning(ctx context.Context) ([]*Server, error) {
 	c.suspect()
 	if err := c.refresh(ctx); err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Ask implements [Conn]. Each command that belongs elsewhere is sent again there, alone; the commands of a brief question, which may be a
-// transaction, are not.
+// Ask implements [Conn]. If a command belongs to another node, Ask sends only this command again, to that node. It does not do so for a
+// question with brief replies, because the commands of such a question may be a transaction.
 func (r *routed) Ask(ctx context.Context, q *Question) error {
 	r.leave()
 	if q.Brief != nil {
@@ -46,12 +46,12 @@ func (r *routed) Ask(ctx context.Context, q *Question) error {
 	return q.Read(all)
 }
 
-// only is one command of the question.
+// only makes a new question from one command of q.
 func (q *Question) only(command int) *Question {
 	return &Question{Commands: 1, Nested: q.Nested, Write: func(buf []byte, _ int) []byte { return q.Write(buf, command) }}
 }
 
-// on sends a question with one command. A refusal is its error.
+// on sends a question with one command over the connection c. If the reply is a refusal, on returns the refusal as the error.
 func (q *Question) on(ctx context.Context, c Conn) (any, error) {
 	var answers *Answers
 	q.Read = func(a *Answers) error {
@@ -67,12 +67,12 @@ func (q *Question) on(ctx context.Context, c Conn) (any, error) {
 	return answers, nil
 }
 
-// clone copies replies that are valid for a moment only.
+// clone copies replies, because the originals are valid only until Question.Read returns.
 func (t *Answers) clone() *Answers {
 	return &Answers{All: slices.Clone(t.All), Sizes: slices.Clone(t.Sizes), Replies: slices.Clone(t.Replies)}
 }
 
-// insert puts the only reply of another question in the place of a refused one.
+// insert replaces a refused reply with the only reply in the argument other. The argument at is the position of the refused reply.
 func (t *Answers) insert(at int, other *Answers) {
 	sizes, texts := 0, 0
 	for _, r := range t.Replies[:at] {

@@ -7,8 +7,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// Two keys of a slot that is on its way are at two nodes; when it has arrived, at another one
-// than the connection leads to.
+// While a slot is being moved, two of its keys may be at two nodes. After the move, the keys are at a node other than the node of the
+// connection.
 func TestAQuestionIsFollowedToWhereItsKeysAre(t *testing.T) {
 	t.Parallel()
 	cluster := testsupport.StartCluster(t)

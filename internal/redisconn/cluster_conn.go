@@ -11,22 +11,23 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// routed is a connection to the node of a Cluster that has one key. A command that gets MOVED, ASK or TRYAGAIN was not executed, so it is
-// sent again to the right node. So are the commands of a pipeline, one after the other, unless they contain a transaction.
+// routed is a connection to the node of a Cluster that has a certain key. A node that answers MOVED, ASK or TRYAGAIN has not
+// executed the command, so routed sends the command again to the right node. It does the same for the commands of a pipeline, one
+// after the other, unless they contain a transaction.
 type routed struct {
-	Conn    // to node; another one after a MOVED
+	Conn    // the connection to node; a MOVED replaces it
 	cluster *cluster
 	node    *Server
 	open    func(*Server, context.Context) (Conn, error)
 
-	asked   Conn    // where the last command was done, if not on Conn
+	asked   Conn    // the connection that executed the last command, if that was not Conn
 	askedOf *Server // the server of asked
 	scanned cursorPlace
 	moved   bool
 
-	sent        []Command // that wait for their replies
-	transaction bool      // between WATCH or MULTI and its end: all of its commands are done, or none
-	ends        bool      // its end is under way
+	sent        []Command // the commands that wait for their replies
+	transaction bool      // WATCH or MULTI was sent, and the transaction has not ended: all of its commands are executed, or none
+	ends        bool      // the command that ends the transaction was sent
 }
 
 // route opens a connection to the master of key's slot.
@@ -38,7 +39,7 @@ func (c *cluster) route(ctx context.Context, key string, open func(*Server, cont
 	}
 	conn, err := open(node, ctx)
 	if err != nil {
-		// Nothing has been sent, and a failover may have happened.
+		// No command was sent yet. A failover may have given the slot to another node.
 		if other, lookupErr := c.owner(ctx, slot); lookupErr == nil && other != node {
 			node = other
 			conn, err = open(node, ctx)
@@ -57,7 +58,7 @@ func (r *routed) Send(name string, args ...any) error {
 	return r.Conn.Send(name, args...)
 }
 
-// note watches for transactions.
+// note records whether the connection is inside a transaction.
 func (r *routed) note(name string) {
 	switch strings.ToUpper(name) {
 	case "WATCH", "MULTI":
@@ -67,7 +68,7 @@ func (r *routed) note(name string) {
 	}
 }
 
-// Flush implements redis.Conn. Callers of Receive must follow redirections themselves.
+// Flush implements redis.Conn. A caller that reads replies with Receive must follow redirections itself.
 func (r *routed) Flush() error {
 	r.sent = nil
 	return r.Conn.Flush()
@@ -87,7 +88,7 @@ func (r *routed) DoContext(ctx context.Context, name string, args ...any) (any, 
 		r.transaction, r.ends = false, false
 	}
 	if r.asked != nil {
-		if strings.ToUpper(name) == "WAIT" { // it counts the writes made there
+		if strings.ToUpper(name) == "WAIT" { // WAIT counts the writes of the connection that it is sent on
 			return r.asked.DoContext(ctx, name, args...)
 		}
 		r.leave()
@@ -118,8 +119,8 @@ func (r *routed) DoContext(ctx context.Context, name string, args ...any) (any, 
 	return replies, nil
 }
 
-// IsElsewhere reports whether a reply is a redirection to another node of the Cluster. The
-// command was not done.
+// IsElsewhere reports whether a reply redirects the caller to another node of the Cluster. In that case the command was not
+// executed.
 func IsElsewhere(reply any) bool {
 	refusal, ok := reply.(redis.Error)
 	if !ok {
@@ -129,13 +130,13 @@ func IsElsewhere(reply any) bool {
 	return code == "MOVED" || code == "ASK" || code == "TRYAGAIN"
 }
 
-// on sends one command.
+// on sends the command over the connection conn.
 func (c Command) on(ctx context.Context, conn Conn) (any, error) {
 	return conn.DoContext(ctx, c.Name, c.Args...)
 }
 
-// follow sends a redirected command again, a few times. It gives up soon after TRYAGAIN, which
-// lasts until all keys of the command have been moved: the caller may have another way.
+// follow sends a redirected command again, up to four times. A node answers TRYAGAIN until the Cluster has moved all keys of the
+// command. follow may give up before that time, because the caller may be able to do its work in another way.
 func (r *routed) follow(ctx context.Context, send func(context.Context, Conn) (any, error), reply any, err error) (any, error) {
 	pause := 5 * time.Millisecond
 	for range 4 {
@@ -158,7 +159,7 @@ func (r *routed) follow(ctx context.Context, send func(context.Context, Conn) (a
 		default: // TRYAGAIN
 			select {
 			case <-ctx.Done():
-				return nil, err // certain: the command was not done
+				return nil, err // the command was certainly not executed
 			case <-time.After(pause):
 			}
 			pause *= 2
@@ -168,7 +169,7 @@ func (r *routed) follow(ctx context.Context, send func(context.Context, Conn) (a
 	return reply, err
 }
 
-// switchTo continues on the node that has the slot now.
+// switchTo replaces the connection with a connection to the node that has the slot now.
 func (r *routed) switchTo(ctx context.Context, slot, address string) error {
 	n, err := strconv.Atoi(slot)
 	if err != nil || n < 0 || n >= slotCount {
@@ -189,8 +190,8 @@ func (r *routed) switchTo(ctx context.Context, slot, address string) error {
 	return nil
 }
 
-// Err implements redis.Conn. A connection that has followed a MOVED is used to the end but not kept: the identity of its server was not
-// checked.
+// Err implements redis.Conn. A connection that has followed a MOVED does not go back to a pool after its present use, because the
+// identity of its server was not checked.
 func (r *routed) Err() error {
 	if r.moved {
 		return errUnfit
@@ -204,15 +205,16 @@ func (r *routed) Close() error {
 	return r.Conn.Close()
 }
 
-// leave gives the connection of an ASK back to its pool.
+// leave gives the connection that was used for an ASK redirection back to its pool.
 func (r *routed) leave() {
 	if r.asked != nil {
-		_ = r.asked.Close() // its errors were those of its command
+		_ = r.asked.Close() // its errors were already returned by its command
 		r.asked, r.askedOf = nil, nil
 	}
 }
 
-// askAt makes the node that a slot is being moved to accept one command. The slot's other keys may still be at the old one.
+// askAt prepares the node at address to execute one command for a slot that is being moved there. The old node may still have other
+// keys of the slot.
 func (r *routed) askAt(ctx context.Context, address string) error {
 	node := r.cluster.at(r.absolute(address))
 	conn, err := node.Borrow(ctx)
@@ -225,15 +227,14 @@ func (r *routed) askAt(ctx context.Context, address string) error {
 	return err
 }
 
-// absolute completes the address of a redirection, which may lack the host, and the brackets of
-// IPv6.
+// absolute completes the address of a redirection, which may lack the host, or the brackets of an IPv6 address.
 func (r *routed) absolute(address string) string {
 	i := strings.LastIndexByte(address, ':')
 	return nodeAddress(address[:max(i, 0)], address[i+1:], r.node.address)
 }
 
-// ScanKey implements [Conn]. No more than one command is sent at a time: the next may
-// belong elsewhere, where its cursor means nothing.
+// ScanKey implements [Conn]. It sends one command at a time, because the next command may be redirected to another node, which does not
+// know the cursor.
 func (r *routed) ScanKey(
 	ctx context.Context, command, key, cursor string, pace *Pace, enough func() bool, each func(element []byte),
 ) (next string, err error) {
@@ -248,7 +249,7 @@ func (r *routed) ScanKey(
 			return "", err
 		}
 		if cursor = reply.(string); !r.scans(begins) {
-			return "", fmt.Errorf("%q was moved to another node of the Cluster while it was scanned; the next run begins anew", key)
+			return "", fmt.Errorf("key %q was moved to another node of the Cluster while it was scanned; the next run reads it again", key)
 		}
 		if cursor == "0" || enough() {
 			return cursor, nil
@@ -256,14 +257,15 @@ func (r *routed) ScanKey(
 	}
 }
 
-// cursorPlace is the server that has given a cursor of a scan.
+// cursorPlace identifies the server that has returned the cursor of a scan.
 type cursorPlace struct {
 	conn  Conn
 	asked *Server
 }
 
-// scans notes the server of a scan's step, and reports whether it has also given the cursor. A cursor means nothing to another server:
-// the elements have another order there.
+// scans reports whether the server of this step has also returned the cursor that the step uses. The argument begins is true in the
+// first step, which uses no cursor. scans also records this server for the next step. A cursor means nothing to another server,
+// which has the elements in another order.
 func (r *routed) scans(begins bool) bool {
 	here := cursorPlace{r.Conn, r.askedOf}
 	if here.asked != nil {
@@ -274,7 +276,8 @@ func (r *routed) scans(begins bool) bool {
 	return same
 }
 
-// Unrouted is the connection to the present server of a connection of a [Store]: commands on it go to that server whatever their keys.
+// Unrouted returns the connection that c uses now, without the routing by slots. It sends every command to the same server, whatever
+// key the command has.
 func Unrouted(c Conn) Conn {
 	if r, ok := c.(*routed); ok {
 		return r.Conn

@@ -9,12 +9,12 @@ import (
 // slotCount is the number of slots of every Redis Cluster.
 const slotCount = 16384
 
-// Slot is the slot of a key: CRC-16 (XMODEM) of its hash tag, or of all of it.
+// Slot returns the slot of a key: CRC-16 (XMODEM) of its hash tag, or of the whole key if the key has no hash tag.
 func Slot(key string) int {
 	if tag, ok := HashTag(key); ok {
 		key = tag
 	}
-	// Half bytes of the polynomial 0x1021: this runs for every row's key.
+	// The table speeds up the CRC by half bytes (polynomial 0x1021), because Slot runs for the key of every row.
 	table := [16]uint16{
 		0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50a5, 0x60c6, 0x70e7,
 		0x8108, 0x9129, 0xa14a, 0xb16b, 0xc18c, 0xd1ad, 0xe1ce, 0xf1ef,
@@ -27,7 +27,7 @@ func Slot(key string) int {
 	return int(crc % slotCount)
 }
 
-// CheckKey refuses a key that no other key could share a slot with: an empty one, and one with a '}' that closes no hash tag.
+// CheckKey refuses a key that cannot share its slot with other keys: an empty key, and a key with a '}' that closes no hash tag.
 func CheckKey(key string) error {
 	if key == "" {
 		return fmt.Errorf("redis key is empty: give it a name")
@@ -39,7 +39,7 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// SlotPrefix returns a prefix that puts every key made with it into key's slot.
+// SlotPrefix returns a prefix for further keys. A key that begins with this prefix is in the same slot as the given key.
 func SlotPrefix(key string) string {
 	if _, ok := HashTag(key); ok {
 		return key
@@ -58,8 +58,9 @@ func HashTag(key string) (string, bool) {
 	return tag, ok && tag != ""
 }
 
-// OwnSlots reads the entry of the answering node from the reply of CLUSTER NODES: its id, the epoch of its configuration, which grows
-// when it gets slots, and the slots; and whether one of them is being moved.
+// OwnSlots returns the answering node's own entry in the reply of CLUSTER NODES. The result slots contains the node's id, its
+// configuration epoch and its slots. This epoch grows when the node gets slots. The result moving reports whether one of the slots
+// is being moved.
 func OwnSlots(nodes string) (slots string, moving bool) {
 	for line := range strings.Lines(nodes) {
 		f := strings.Fields(line)

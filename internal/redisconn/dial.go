@@ -15,32 +15,32 @@ import (
 	"baton/internal/redisconn/headers"
 )
 
-// place is one server, and how to log in there.
-type place struct {
+// serverAddress is the address of one server and the credentials for it.
+type serverAddress struct {
 	network, address string
-	encrypted        bool // even if Options.TLS says otherwise
+	encrypted        bool // TLS is used even if Options.TLS says otherwise
 	database         int
-	sentinel         bool // a Sentinel, which has users of its own
+	sentinel         bool // the server is a Sentinel, which has its own users
 }
 
-// parseURL reads what Options.URL documents.
-func parseURL(raw string) (place, error) {
-	const want = "redis url: want redis://host:port/db, rediss://host:port/db or unix:///path/to.sock?db=0"
+// parseURL reads a URL in the form that Options.URL describes.
+func parseURL(raw string) (serverAddress, error) {
+	const want = "redis url: write redis://host:port/db, rediss://host:port/db or unix:///path/to.sock?db=0"
 	u, err := url.Parse(raw)
 	if err != nil {
-		return place{}, errors.New(want) // not err: it quotes the URL, and there may be a password in it
+		return serverAddress{}, errors.New(want) // err is not returned, because it quotes the URL, which may contain a password
 	}
-	p := place{network: "tcp"}
+	p := serverAddress{network: "tcp"}
 	var database string
 	switch u.Scheme {
 	case "unix":
 		p.network, p.address, database = "unix", u.Path, u.Query().Get("db")
 		if u.Host != "" || p.address == "" {
-			return place{}, errors.New(want + ": an absolute path, after three slashes")
+			return serverAddress{}, errors.New(want + "; the path of a socket is absolute and follows three slashes")
 		}
 	case "rediss", "valkeys", "redis", "valkey":
 		if u.Host == "" {
-			return place{}, errors.New(want)
+			return serverAddress{}, errors.New(want)
 		}
 		port := u.Port()
 		if port == "" {
@@ -49,19 +49,19 @@ func parseURL(raw string) (place, error) {
 		p.address, database = net.JoinHostPort(u.Hostname(), port), strings.Trim(u.Path, "/")
 		p.encrypted = strings.HasSuffix(u.Scheme, "s") && u.Scheme != "redis"
 	default:
-		return place{}, errors.New(want)
+		return serverAddress{}, errors.New(want)
 	}
 	if database == "" {
 		return p, nil
 	}
 	if p.database, err = strconv.Atoi(database); err != nil || p.database < 0 {
-		return place{}, errors.New(want) // the rest may be a piece of a password
+		return serverAddress{}, errors.New(want) // the rest may be a piece of a password
 	}
 	return p, nil
 }
 
-// connect opens a connection and logs in. It ends with ctx, or after the timeout.
-func (s *Store) connect(ctx context.Context, p place) (*wire, error) {
+// connect opens a connection and logs in. It fails when ctx ends, or after the timeout.
+func (s *Store) connect(ctx context.Context, p serverAddress) (*wire, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancel()
 	username, secret := s.opts.Username, s.opts.Password
@@ -85,7 +85,7 @@ func (s *Store) connect(ctx context.Context, p place) (*wire, error) {
 			if raw, err = s.dialNet(ctx, network, address, encryption); err != nil {
 				return nil, err
 			}
-			return headers.Guard(raw, p.String()), nil // the library alone reads through it
+			return headers.Guard(raw, p.String()), nil // only the library reads through the guard
 		}),
 		redis.DialReadTimeout(s.opts.Timeout),
 		redis.DialWriteTimeout(s.opts.Timeout),
@@ -105,8 +105,8 @@ func (s *Store) connect(ctx context.Context, p place) (*wire, error) {
 	return w, nil
 }
 
-// name shows CLIENT LIST whose connection this is. A server may refuse that: an ACL forbids it, or a proxy does not
-// know the command. NOAUTH refuses the connection itself.
+// name sets the connection's name, which CLIENT LIST shows. It ignores a refusal, because an ACL may forbid the command, or a proxy
+// may not know the command. Only the refusal NOAUTH is an error, because it concerns the whole connection.
 func (s *Store) name(ctx context.Context, c redis.Conn) error {
 	if s.opts.ClientName == "" {
 		return nil
@@ -118,15 +118,15 @@ func (s *Store) name(ctx context.Context, c redis.Conn) error {
 	return err
 }
 
-func (p place) String() string {
+func (p serverAddress) String() string {
 	if p.sentinel {
 		return "sentinel " + p.address
 	}
 	return "redis " + p.address
 }
 
-// encryption is the TLS configuration for p; nil without TLS.
-func (s *Store) encryption(p place) (c *tls.Config, err error) {
+// encryption returns the TLS configuration for a server, or nil if the connection to this server does not use TLS.
+func (s *Store) encryption(p serverAddress) (c *tls.Config, err error) {
 	if s.opts.TLS != nil {
 		if c, err = s.opts.TLS(); err != nil {
 			return nil, err
@@ -145,7 +145,7 @@ func (s *Store) encryption(p place) (c *tls.Config, err error) {
 	return c, err
 }
 
-// dialNet makes the TLS handshake: the library's handshake ignores ctx.
+// dialNet opens a connection. It makes the TLS handshake itself, because the library's handshake ignores ctx.
 func (s *Store) dialNet(ctx context.Context, network, address string, encryption *tls.Config) (net.Conn, error) {
 	raw, err := s.opts.Dial(ctx, network, address)
 	if err != nil || encryption == nil {
@@ -159,7 +159,7 @@ func (s *Store) dialNet(ctx context.Context, network, address string, encryption
 	return c, nil
 }
 
-// handshakeError says that the TLS handshake has failed.
+// handshakeError means that the TLS handshake has failed.
 type handshakeError struct{ err error }
 
 func (e *handshakeError) Error() string { return "TLS handshake: " + e.err.Error() }

@@ -12,7 +12,7 @@ import (
 )
 
 func TestURLsSayWhichServer(t *testing.T) {
-	for raw, want := range map[string]place{
+	for raw, want := range map[string]serverAddress{
 		"redis://127.0.0.1:6379/0":        {network: "tcp", address: "127.0.0.1:6379"},
 		"redis://db1":                     {network: "tcp", address: "db1:6379"},
 		"valkey://db1:7000/":              {network: "tcp", address: "db1:7000"},
@@ -55,8 +55,8 @@ func TestExactlyOneDeploymentIsNamed(t *testing.T) {
 	}
 }
 
-// slotOf is Redis Cluster's own rule, from its specification: CRC16 (XMODEM) of
-// the hash tag, or of the whole key.
+// slotOf returns the slot of a key by the rule in the specification of Redis Cluster: the CRC16 (XMODEM) of the hash tag, or of the whole
+// key.
 func slotOf(key string) uint16 {
 	if _, rest, ok := strings.Cut(key, "{"); ok {
 		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
@@ -89,8 +89,8 @@ func TestASlotIsThatOfTheSpecification(t *testing.T) {
 	})
 }
 
-// Servers that know the same are asked in turn: one that is dead costs nothing, one
-// that hangs a moment, and none of them the whole time that there is.
+// Servers that know the same facts are asked one after the other. A dead server costs no time, a server that hangs costs a moment, and no
+// server uses up the whole time limit.
 func TestAServerThatHangsDoesNotUseUpTheTimeOfTheOthers(t *testing.T) {
 	const patience = 200 * time.Millisecond
 	down := errors.New("refused")

@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// patience is how long firstOf waits for one server before it asks the next one, too.
+// patience returns the time that firstOf waits for one server before it also asks the next server.
 func (s *Store) patience() time.Duration { return min(200*time.Millisecond, s.opts.Timeout/5) }
 
-// firstOf asks servers in turn until one answers, and returns its number. After a failure it asks
-// the next one at once, and after patience if the server is silent: one that hangs must not use
-// up the time of the others. A late answer still counts if it comes first.
+// firstOf asks servers one after the other until one answers. It returns the answer, and the position of this server in addresses.
+// When a server fails, firstOf asks the next server immediately. When a server has not answered within the duration patience,
+// firstOf also asks the next server, because a server that hangs must not use up the time of the others. A late answer still counts
+// if it is the first answer.
 func firstOf[T any](ctx context.Context, addresses []string, patience time.Duration,
 	ask func(context.Context, string) (T, error)) (answer T, at int, err error) {
 	type result struct {

@@ -8,7 +8,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// Each server words it in its own way, and none says NOPERM.
+// Each server uses its own text for a missing permission in a script, and no server answers with the code NOPERM.
 func TestAPermissionThatAScriptLacksIsNamedAsOne(t *testing.T) {
 	t.Parallel()
 	r, url := testsupport.StartRedisWithUser(t)

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ByMaster calls do with items at the master of their keys: on a Cluster concurrently for each master, otherwise once on c, or on a
-// borrowed connection if c is nil. A key that has just left its master is refused there, see [IsElsewhere]. Concurrent calls of do must
-// not share data.
+// ByMaster groups items by the master of their keys and calls the function do with each group. On a Cluster it calls do
+// concurrently, with a borrowed connection to each master. Otherwise it calls do once, with c, or with a borrowed connection if c is
+// nil. A master refuses a key that it has just lost, see [IsElsewhere]. Concurrent calls of do must not share data.
 func ByMaster[T any](ctx context.Context, s *Store, c Conn, items []T, key func(T) string,
 	do func(ctx context.Context, c Conn, items []T) error,
 ) error {
@@ -38,7 +38,7 @@ func ByMaster[T any](ctx context.Context, s *Store, c Conn, items []T, key func(
 	return all.Wait()
 }
 
-// Ping sends PING to every master, over pooled connections. Its error is explained.
+// Ping sends PING to every master over pooled connections. It returns an explained error.
 func (s *Store) Ping(ctx context.Context) error {
 	masters, err := s.Masters(ctx)
 	if err != nil {

@@ -14,14 +14,15 @@ import (
 type KeyScan struct {
 	Cursor string // the next cursor; "0" at the beginning, and when the pass is over
 	Match  string // a glob pattern
-	// Type is that of the keys. It becomes "" if the server is older than Redis 6 and does not know it: then keys of all types are found.
+	// Type selects the keys of one type. Next sets it to "" if the server is older than Redis 6 and does not know the option TYPE.
+	// In that case Next finds keys of all types.
 	Type string
 	Pace *Pace
 }
 
-var errNoScan = errors.New("SCAN replied with something else than a cursor and keys")
+var errNoScan = errors.New("unexpected reply to SCAN: not a cursor and keys")
 
-// Next finds the next few keys.
+// Next finds the next few keys, and calls the function each with every one of them.
 func (k *KeyScan) Next(ctx context.Context, c Conn, each func(key string)) error {
 	refused, began := "", time.Now()
 	err := c.Ask(ctx, &Question{
@@ -58,7 +59,7 @@ func (k *KeyScan) write(buf []byte) []byte {
 	return buf
 }
 
-// take hands over the keys of a reply. They share one allocation.
+// take calls the function each with the keys of a reply. The keys share one allocation.
 func (k *KeyScan) take(t *Answers, each func(key string)) error {
 	all, sizes := t.Take(), t.Sizes
 	if len(sizes) < 2 || sizes[0] < 0 || sizes[1] != Nested(len(sizes)-2) {
@@ -75,10 +76,11 @@ func (k *KeyScan) take(t *Answers, each func(key string)) error {
 	return nil
 }
 
-// anyKeyScans bounds the search of AnyKey.
+// anyKeyScans is the maximum number of SCAN commands that AnyKey sends.
 const anyKeyScans = 100
 
-// AnyKey is any key of the server that matches a glob pattern and is wanted, and its type; "" if a short search finds none.
+// AnyKey returns one key of the server that matches a glob pattern and that the function wanted accepts. It also returns the type of
+// the key. It returns "" if a short search finds no such key.
 func (s *Server) AnyKey(ctx context.Context, match string, wanted func(key string) bool) (key, holds string, err error) {
 	c, err := s.Borrow(ctx)
 	if err != nil {
@@ -105,7 +107,8 @@ func (s *Server) AnyKey(ctx context.Context, match string, wanted func(key strin
 	return key, holds, err
 }
 
-// Glob is the pattern of keys with any text between the literals, for MATCH and for rules of the ACL.
+// Glob returns the pattern for all keys that have the literals in this order, with any text in between. The option MATCH and the
+// rules of an ACL use such patterns.
 func Glob(literals ...string) string {
 	escape := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`)
 	var b strings.Builder

@@ -11,7 +11,7 @@ func TestAReplyOfScanThatIsNoneIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		text  string
 		sizes []int
-		want  []string // nil: it is refused
+		want  []string // nil: the reply is refused
 	}{
 		{"7k:ax:bk:c", []int{1, Nested(3), 3, 3, 3}, []string{"k:a", "x:b", "k:c"}},
 		{"0", []int{1, Nested(0)}, []string{}},

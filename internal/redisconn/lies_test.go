@@ -16,7 +16,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// ways are the ways in which replies are read.
+// ways contains the ways in which baton reads replies.
 var ways = map[string]func(context.Context, Conn) error{
 	"a command": func(ctx context.Context, c Conn) error {
 		_, err := redis.DoContext(c, ctx, "HGETALL", "k")
@@ -49,7 +49,7 @@ var ways = map[string]func(context.Context, Conn) error{
 	},
 }
 
-// allocated is how many bytes do has taken in all, also those that it gave back.
+// allocated returns the number of bytes that do has allocated in total, including freed bytes.
 func allocated(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -58,10 +58,10 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// lieMemory is above what any lie may cost: it is much less than most of them announce.
+// lieMemory is the maximum memory that reading a lie may need, in bytes. It is much less than most of the lies announce.
 const lieMemory = 64 << 20
 
-// A length that no server means ends nothing, takes no memory, and is told with the server and what to do.
+// An absurd length must not end the process, must need no memory, and must be reported with the server and the remedy.
 func TestALieOfAnyServerIsAnErrorAndCostsNoMemory(t *testing.T) {
 	for i, lie := range testsupport.Lies {
 		for name, ask := range ways {
@@ -70,9 +70,9 @@ func TestALieOfAnyServerIsAnErrorAndCostsNoMemory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Nested texts are read without recursion: their depth harms nobody, and the rest of them is waited for.
+			// Nested texts are read without recursion, so their depth does no harm, and the reader waits for the missing rest.
 			grave := i >= len(testsupport.Lies)-len(testsupport.GraveLies) && !(name == "nested texts" && strings.HasPrefix(lie, "*1\r\n"))
-			patience := 200 * time.Millisecond // for what never comes
+			patience := 200 * time.Millisecond // the time limit for bytes that never arrive
 			if grave {
 				patience = time.Minute
 			}
@@ -92,8 +92,8 @@ func TestALieOfAnyServerIsAnErrorAndCostsNoMemory(t *testing.T) {
 			if grave && err == nil {
 				t.Errorf("lie %d, %.30q: %s believes it", i, lie, name)
 			}
-			excess, ok := errors.AsType[*headers.Excess](err)
-			if ok && (excess.Server != "redis "+liar.Addr() || !strings.Contains(err.Error(), "is it a Redis?")) {
+			excess, ok := errors.AsType[*headers.LimitError](err)
+			if ok && (excess.Server != "redis "+liar.Addr() || !strings.Contains(err.Error(), "is this server a Redis?")) {
 				t.Errorf("lie %d, %.30q: %s says %q", i, lie, name, err)
 			}
 			if grave && !ok && !errors.Is(err, errNotTexts) {
@@ -104,8 +104,8 @@ func TestALieOfAnyServerIsAnErrorAndCostsNoMemory(t *testing.T) {
 	}
 }
 
-// The same of a Sentinel, of the master that it names, of a Cluster's node that is asked for the slots, and of one
-// that has them.
+// The same must hold for a Sentinel, for the master that the Sentinel names, for the node of a Cluster that is asked for the slots, and
+// for the node that has the slots.
 func TestALieOfASentinelOrOfACluster(t *testing.T) {
 	for _, lie := range testsupport.GraveLies {
 		liar := testsupport.NewLiar(t, nil, lie)
@@ -125,7 +125,7 @@ func TestALieOfASentinelOrOfACluster(t *testing.T) {
 			used := allocated(func() {
 				_, err = s.Run(t.Context(), "k", func(c redis.Conn) (any, error) { return redis.DoContext(c, t.Context(), "GET", "k") })
 			})
-			if _, ok := errors.AsType[*headers.Excess](err); !ok || used > lieMemory || !strings.Contains(err.Error(), liar.Addr()) {
+			if _, ok := errors.AsType[*headers.LimitError](err); !ok || used > lieMemory || !strings.Contains(err.Error(), liar.Addr()) {
 				t.Errorf("%s, %.30q: %v, %d MiB", name, lie, err, used>>20)
 			}
 			_ = s.Close()

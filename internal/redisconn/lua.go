@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Lua joins the texts of script files: "lock_lib" is lock_lib.lua. It runs at start-up only and
-// panics if a file is missing.
+// Lua joins the texts of script files: the name "lock_lib" stands for lock_lib.lua. Programs call it only at start-up; it panics if a
+// file is missing.
 func Lua(files fs.FS, names ...string) string {
 	var text strings.Builder
 	for _, name := range names {

@@ -11,7 +11,7 @@ func TestMain(m *testing.M) {
 	testsupport.Main(m)
 }
 
-// rig is a Redis of one test, with a store on it and a connection of another client.
+// rig is the Redis of one test, with a store and with a connection of another client.
 type rig struct {
 	testsupport.Client
 	store *Store

@@ -2,57 +2,61 @@ package redisconn
 
 import "time"
 
-// Pace decides how many records one request to Redis asks for. Redis serves no other client during a command, and a reply lies whole in
-// its memory and in ours: so Pace uses the bytes and the time of earlier replies, never a number alone.
+// Pace decides how many records one request to Redis asks for. Redis serves no other client during a command, and Redis and baton both
+// keep a whole reply in memory. So Pace decides by the bytes and the time of earlier replies, and not only by a number of records.
 //
-// It begins with one record, since the size of records and the distance of Redis are unknown. It asks for four times as many until a
-// reply was too large, or took too long. That halves the next request, or shortens it further; from then on requests grow by a half. A
-// large record is rarely the only one: Pace remembers its size for a while.
+// Pace begins with one record, because it does not know the size of the records and the time of a round trip to Redis. After each
+// reply it asks for four times as many records, until a reply was too large or took too long. Then it asks for half as many or
+// fewer, and from then on the number grows by half. Large records often come together, so Pace remembers the size of a large record
+// for a while.
 type Pace struct {
-	most    int // records, never more
-	bytes   int // the aim for the bytes of one reply
+	most    int // the maximum number of records
+	bytes   int // the intended size of one reply, in bytes
 	depth   int
-	limited bool          // it has met a limit
-	largest int           // bytes of a record, lately
-	trip    time.Duration // the shortest time of a reply: that of the network, or more
+	limited bool          // a reply was too large or took too long
+	largest int           // the size of the largest recent record, in bytes
+	trip    time.Duration // the shortest time of a reply so far, which is at least the time of the network
 }
 
 const (
-	// leastTimed is how many records a request may have however long it takes: with so few records the network takes the time, or another
-	// program has the processor. Up to there the steps of a small flush do not depend on time.
+	// leastTimed is the number of records that a request may always ask for, however long a reply takes. With so few records, a
+	// reply is slow only because of the network, or because another program uses the processor. So the steps of a small flush do not
+	// depend on time.
 	leastTimed = 64
-	// aimTime is how much of Redis' time one command may take.
+	// aimTime is the time that one command should take in Redis at most.
 	aimTime = 2 * time.Millisecond
-	// manyLarge is how many times the aim a reply may have if all its records are as large as the largest one lately.
+	// manyLarge is the maximum size of a reply, in multiples of the intended size, if all of its records are as large as the largest
+	// recent record.
 	manyLarge = 4
-	// forget is the part of the largest record's size that each reply removes from memory.
+	// forget is the speed at which the remembered size of the largest record decreases: by 1/forget with each reply.
 	forget = 32
 )
 
-// NewPace asks for at most that many records, and aims at that many bytes.
+// NewPace returns a Pace. The argument most is the maximum number of records that one request asks for. The argument bytes is the intended
+// size of a reply.
 func NewPace(most, bytes int) Pace {
 	return Pace{most: most, bytes: bytes, depth: 1}
 }
 
-// From begins with that many records, for callers that know the size of records.
+// From returns a Pace whose first request asks for a given number of records, the argument depth. Callers that know the size of the
+// records use it.
 func (p Pace) From(depth int) Pace {
 	p.depth = min(depth, p.most)
 	return p
 }
 
-// Depth is how many records to ask for.
+// Depth returns how many records to ask for.
 func (p *Pace) Depth() int { return p.depth }
 
-// Paced describes a reply.
+// Paced describes a reply, so that a [Pace] can learn from it.
 type Paced struct {
 	Records, Bytes int
-	Largest        int // bytes of a record
-	// Took is the time from the request to the beginning of its answer; 0 where no command of it can take long, for any number of
-	// records.
+	Largest        int // the size of the largest record, in bytes
+	// Took is the time from the request to the beginning of its answer. It is 0 if the commands are fast for any number of records.
 	Took time.Duration
 }
 
-// Learn adapts the depth to a reply.
+// Learn adapts the number of records per request to the size and the time of a reply.
 func (p *Pace) Learn(r Paced) {
 	grown := 4 * p.depth
 	if p.limited {

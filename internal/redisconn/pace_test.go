@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// after is the depth when replies of so many records, each of that many bytes, have come.
+// after returns the depth after the given number of replies, whose records have the given size in bytes.
 func (p *Pace) after(replies, size int, took time.Duration) int {
 	for range replies {
 		n := p.Depth()
@@ -19,14 +19,14 @@ func (p *Pace) after(replies, size int, took time.Duration) int {
 func TestPaceFollowsTheBytesOfReplies(t *testing.T) {
 	p := NewPace(1000, 1<<20)
 	for _, c := range []struct{ replies, size, low, high int }{
-		{0, 0, 1, 1},          // nobody knows how large the first ones are
-		{1, 100, 4, 4},        // it grows fast at first
-		{20, 100, 1000, 1000}, // and no further than it may
-		{1, 10_000, 104, 104}, // what was too large is cut at once
-		{1, 1 << 20, 1, 1},    // a reply has one record where that is large enough
+		{0, 0, 1, 1},          // the size of the first records is unknown
+		{1, 100, 4, 4},        // at first the depth grows fast
+		{20, 100, 1000, 1000}, // the depth does not grow above its maximum
+		{1, 10_000, 104, 104}, // after a reply that was too large the depth decreases at once
+		{1, 1 << 20, 1, 1},    // a reply has one record if one record is large enough
 		{5, 5 << 20, 1, 1},
-		{1, 100, 1, 1},    // and a large one is remembered
-		{60, 100, 4, 400}, // for a while
+		{1, 100, 1, 1},    // a large record is remembered
+		{60, 100, 4, 400}, // it is remembered for a while
 		{600, 100, 1000, 1000},
 	} {
 		if got := p.after(c.replies, c.size, 0); got < c.low || got > c.high {
@@ -45,10 +45,10 @@ func TestPaceFollowsTheTimeOfReplies(t *testing.T) {
 	}{
 		{20, way, 1000, 1000},
 		{20, way + time.Millisecond, 1000, 1000},
-		{1, way + 3*time.Millisecond, 500, 500}, // too long: half as many
+		{1, way + 3*time.Millisecond, 500, 500}, // the reply took too long, so the depth is halved
 		{2, way + 3*time.Millisecond, 125, 125},
-		{1, way, 188, 188},              // it grows slowly
-		{50, way + time.Second, 64, 64}, // somebody else has the processor
+		{1, way, 188, 188},              // now the depth grows slowly
+		{50, way + time.Second, 64, 64}, // another program uses the processor
 		{20, way, 1000, 1000},
 	} {
 		if got := p.after(c.replies, 1, c.took); got < c.low || got > c.high {
@@ -57,7 +57,7 @@ func TestPaceFollowsTheTimeOfReplies(t *testing.T) {
 	}
 }
 
-// A small flush takes the same steps however busy the machine is.
+// A small flush has the same steps even on a busy machine.
 func TestPaceOfFewRecordsDoesNotFollowTime(t *testing.T) {
 	p, slow := NewPace(1000, 1<<20), NewPace(1000, 1<<20)
 	for range 4 {
@@ -69,8 +69,8 @@ func TestPaceOfFewRecordsDoesNotFollowTime(t *testing.T) {
 	}
 }
 
-// Whatever comes, it asks for something, and for no more than it may, and once a large record was
-// seen, not for many of that size.
+// With any replies, the depth is at least one and at most the maximum. After a large record, the depth is small enough for many records
+// of that size.
 func TestPaceStaysWithinItsLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most, bytes := rapid.IntRange(1, 5000).Draw(t, "most"), rapid.IntRange(1, 4<<20).Draw(t, "bytes")

@@ -17,8 +17,7 @@ type Command struct {
 // Cmd makes a Command.
 func Cmd(name string, args ...any) Command { return Command{Name: name, Args: args} }
 
-// String is the command for a message: its name and its key. Other arguments may be long, binary
-// or confidential.
+// String returns the command's name and key for a message. It leaves out other arguments, which may be long, binary or confidential.
 func (c Command) String() string {
 	if len(c.Args) == 0 {
 		return c.Name
@@ -36,13 +35,12 @@ func SendAll(c redis.Conn, commands ...Command) error {
 	return nil
 }
 
-// ReceiveAll sends the queued commands and returns one reply for each; an error reply is a
-// redis.Error.
+// ReceiveAll sends the queued commands and returns one reply for each. An error reply is a redis.Error.
 func ReceiveAll(ctx context.Context, c redis.Conn) ([]any, error) {
 	return redis.Values(redis.DoContext(c, ctx, ""))
 }
 
-// AllDone sends the queued commands and returns the error replies.
+// AllDone sends the queued commands. It returns the error replies as one error.
 func AllDone(ctx context.Context, c redis.Conn) error {
 	replies, err := ReceiveAll(ctx, c)
 	for _, r := range replies {

@@ -24,12 +24,12 @@ var (
 // pool keeps idle connections to one server for the next callers. The number of connections in use has no limit.
 type pool struct {
 	dial func(context.Context) (*conn, error)
-	// test reports why a connection that has been idle that long is unusable, or nil.
+	// test returns why a connection that has been idle for this long is unusable, or nil if it is usable.
 	test func(ctx context.Context, c redis.Conn, idle time.Duration) error
 
 	mu     sync.Mutex
 	idle   []idleConn // the last one was used most recently
-	open   int        // in use ones included
+	open   int        // the number of open connections, including the connections in use
 	closed bool
 }
 
@@ -38,14 +38,14 @@ type idleConn struct {
 	since time.Time
 }
 
-// exhausted reports whether all connections are in use, and at least as many as the pool would keep.
+// exhausted reports whether no connection is idle, although at least keepIdle connections are open.
 func (p *pool) exhausted() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.idle) == 0 && p.open >= keepIdle
 }
 
-// get lends the usable connection that was used most recently, or opens one.
+// get lends the usable idle connection that was used last. If no connection is usable, get opens a new one.
 func (p *pool) get(ctx context.Context) (Conn, error) {
 	for _, old := range p.outlived() {
 		p.discard(old.conn)
@@ -61,15 +61,15 @@ func (p *pool) get(ctx context.Context) (Conn, error) {
 				p.discard(nil)
 				return nil, err
 			}
-			return &lent{Conn: c, from: p, conn: c}, nil
+			return &pooledConn{Conn: c, from: p, conn: c}, nil
 		case last.Err() == nil && p.test(ctx, last.conn, time.Since(last.since)) == nil:
-			return &lent{Conn: last.conn, from: p, conn: last.conn}, nil
+			return &pooledConn{Conn: last.conn, from: p, conn: last.conn}, nil
 		}
 		p.discard(last.conn)
 	}
 }
 
-// outlived takes out connections that have been idle for too long.
+// outlived removes and returns connections that have been idle for too long.
 func (p *pool) outlived() []idleConn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +82,8 @@ func (p *pool) outlived() []idleConn {
 	return old
 }
 
-// take takes out the connection that was used most recently. Without one it counts a connection that the caller will open.
+// take removes the connection that was used last from the pool, and returns it. If the pool has none, take counts the connection that
+// the caller is going to open.
 func (p *pool) take() (last idleConn, found bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,7 +99,7 @@ func (p *pool) take() (last idleConn, found bool, err error) {
 	return last, false, nil
 }
 
-// put takes a connection back, or closes it if it is unfit.
+// put gives a connection back to the pool, or closes it if it can no longer be used.
 func (p *pool) put(c *conn, unfit bool) {
 	p.mu.Lock()
 	if !p.closed && !unfit {
@@ -115,7 +116,7 @@ func (p *pool) put(c *conn, unfit bool) {
 	}
 }
 
-// discard closes a connection that is not in the pool; nil if it could not be opened.
+// discard closes a connection that is not in the pool. The argument c is nil if the connection could not be opened.
 func (p *pool) discard(c *conn) {
 	if c != nil {
 		_ = c.Close() // it is not used again
@@ -125,7 +126,7 @@ func (p *pool) discard(c *conn) {
 	p.open--
 }
 
-// close closes idle connections, and from now on those that come back.
+// close closes the idle connections. Connections in use are closed when they are put back.
 func (p *pool) close() {
 	p.mu.Lock()
 	idle := p.idle
@@ -136,19 +137,20 @@ func (p *pool) close() {
 	}
 }
 
-// lent is a connection of a pool in use. Closing it gives it back in its first state: outside a transaction, and without replies under
-// way.
-type lent struct {
-	Conn // conn, until it is given back
+// pooledConn is a connection of a pool while a caller uses it. Close gives the connection back in its first state: outside a
+// transaction, and with no reply pending.
+type pooledConn struct {
+	Conn // the connection, until Close gives it back
 	from *pool
 	conn *conn
 
 	undo   string // the command that ends the transaction; "": no transaction
-	pushed bool   // it may receive messages that no command asked for
+	pushed bool   // the connection may receive messages that no command asked for
 }
 
-// doing is the connection for a command. It notes the states that the command leaves.
-func (l *lent) doing(name string) Conn {
+// doing returns the connection for a command. It records the state of the connection after the command, for example a transaction
+// that has begun.
+func (l *pooledConn) doing(name string) Conn {
 	switch strings.ToUpper(name) {
 	case "WATCH":
 		if l.undo == "" {
@@ -169,27 +171,27 @@ func (l *lent) doing(name string) Conn {
 }
 
 // Send implements redis.Conn.
-func (l *lent) Send(name string, args ...any) error {
+func (l *pooledConn) Send(name string, args ...any) error {
 	return l.doing(name).Send(name, args...)
 }
 
 // Do implements redis.Conn.
-func (l *lent) Do(name string, args ...any) (any, error) {
+func (l *pooledConn) Do(name string, args ...any) (any, error) {
 	return l.doing(name).Do(name, args...)
 }
 
 // DoContext implements redis.ConnWithContext.
-func (l *lent) DoContext(ctx context.Context, name string, args ...any) (any, error) {
+func (l *pooledConn) DoContext(ctx context.Context, name string, args ...any) (any, error) {
 	return l.doing(name).DoContext(ctx, name, args...)
 }
 
 // DoWithTimeout implements redis.ConnWithTimeout.
-func (l *lent) DoWithTimeout(timeout time.Duration, name string, args ...any) (any, error) {
+func (l *pooledConn) DoWithTimeout(timeout time.Duration, name string, args ...any) (any, error) {
 	return l.doing(name).DoWithTimeout(timeout, name, args...)
 }
 
 // Close implements redis.Conn.
-func (l *lent) Close() error {
+func (l *pooledConn) Close() error {
 	c := l.conn
 	if c == nil {
 		return nil
@@ -207,7 +209,7 @@ func (l *lent) Close() error {
 	return err
 }
 
-// broken is a connection that could not be made.
+// broken is a connection that cannot be used. Its methods return the error, and Close does nothing.
 type broken struct{ err error }
 
 func (b broken) Close() error                                             { return nil }

@@ -16,7 +16,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// Hundreds of locks that were won at the same moment all have something to read.
+// If hundreds of locks were won at the same moment, all of them need a connection to read.
 func TestManyWhoWantAConnectionAtOnceMakeFew(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	s := openStore(t, r.URL())
@@ -46,7 +46,7 @@ func TestManyWhoWantAConnectionAtOnceMakeFew(t *testing.T) {
 	}
 }
 
-// What one has begun on a connection, and left, is no trouble of the next.
+// A transaction or a reply that one caller has left on a connection must not affect the next caller.
 func TestAConnectionIsLentAsIfItWereFresh(t *testing.T) {
 	g := newRig(t)
 	for name, leave := range map[string]func(Conn) error{
@@ -94,7 +94,7 @@ func TestAConnectionIsLentAsIfItWereFresh(t *testing.T) {
 		if another, err := other.Do("CLIENT", "ID"); err != nil || another == same {
 			t.Errorf("%s: connection %v is lent twice, %v", name, same, err)
 		}
-		g.Do("SET", "k", name) // of a key that is watched
+		g.Do("SET", "k", name) // changes a key that a WATCH is on
 		if done, err := redis.Strings(func() (any, error) {
 			return c.Do("EXEC")
 		}()); err == nil {
@@ -107,11 +107,11 @@ func TestAConnectionIsLentAsIfItWereFresh(t *testing.T) {
 		if got, bad := redis.Strings(replies[2], err); bad != nil || len(got) != 1 || got[0] != name {
 			t.Errorf("%s: then %q, %v", name, got, bad)
 		}
-		_, _ = other.Close(), c.Close() // c is lent next
+		_, _ = other.Close(), c.Close() // the pool lends c next
 	}
 }
 
-// hung makes connections to servers that say nothing.
+// hung returns a pool whose connections lead to a server that never answers.
 func hung(t *testing.T) (p *pool, open func() int) {
 	t.Helper()
 	var ends []net.Conn
@@ -159,7 +159,7 @@ func TestSixteenIdleConnectionsAreKeptForAMinute(t *testing.T) {
 			t.Errorf("%d are kept, %d counted", n, p.open)
 		}
 		time.Sleep(keepIdleFor - time.Second)
-		giveBack(borrow(3)) // those are in use now and then
+		giveBack(borrow(3)) // these connections are in use from time to time
 		time.Sleep(2 * time.Second)
 		giveBack(borrow(1))
 		if n := open(); n != 3 || p.open != 3 {

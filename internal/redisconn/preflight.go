@@ -12,24 +12,23 @@ import (
 	"baton/internal/finding"
 )
 
-// PreflightOptions are the uses of a Redis.
+// PreflightOptions say how baton uses a Redis.
 type PreflightOptions struct {
 	Subject string // the subject of findings; "redis" if empty
-	Section string // of the configuration, for remedies; "redis" if empty
-	// LockKey is the election's lock, "" if it is in another store.
+	Section string // the section of the configuration, for remedies; "redis" if empty
+	// LockKey is the election's lock. It is "" if the lock is in another store.
 	LockKey        string
 	WithoutScripts bool // the lock is taken without scripts
 	WaitReplicas   int
 	AttemptTimeout time.Duration // the time limit of a renewal; 0: not checked
-	Data           bool          // jobs read from it; false: it has only a lock
-	Store          bool          // it has data and nothing of the lock, nor of the history
+	Data           bool          // jobs read data from this Redis; otherwise it has only a lock
+	Store          bool          // this Redis has data, but neither the lock nor the history
 	Accesses       []Access
 }
 
-// Preflight finds settings and states that can lose data or stop flushes: on one server, on the
-// master behind Sentinels, or on every master of a Cluster. It changes nothing and ends with
-// ctx. A setting that it may not read, as in many a managed Redis, is a finding, too. usable is
-// false if no server answered.
+// Preflight finds settings and states that can lose data or stop flushes. It examines one server, the master behind Sentinels, or
+// every master of a Cluster. It changes nothing, and ends when ctx ends. If a server does not let baton read a setting, as is usual
+// for managed services, this is also a finding. The result usable is false if no server answered.
 func Preflight(ctx context.Context, s *Store, o PreflightOptions) (findings []finding.Finding, usable bool) {
 	if o.Subject == "" {
 		o.Subject = "redis"
@@ -56,7 +55,7 @@ func Preflight(ctx context.Context, s *Store, o PreflightOptions) (findings []fi
 	return r.findings, usable
 }
 
-// examination collects findings.
+// examination collects the findings of a preflight.
 type examination struct {
 	options  PreflightOptions
 	subject  string
@@ -65,26 +64,26 @@ type examination struct {
 	findings []finding.Finding
 }
 
-func (x *examination) add(severity finding.Severity, what, consequence, remedy string) {
-	x.findings = append(x.findings, finding.Finding{Severity: severity, Subject: x.subject, What: what, Consequence: consequence,
-		Remedy: remedy})
+func (x *examination) add(kind finding.Kind, what, consequence, remedy string) {
+	x.findings = append(x.findings, kind.Of(x.subject, what, consequence, remedy))
 }
 
 func (x *examination) away(err error) {
 	consequence := "this host cannot lead. If no host reaches it, no node leads, and nothing is flushed"
 	if x.options.Store {
-		consequence = "jobs that read it fail, and no others; nothing is lost that it keeps"
+		consequence = "only jobs that read this store fail; its data is not lost"
 	}
-	x.add(finding.SeverityError, fmt.Sprintf("it does not answer: %v", Explain(err)), consequence,
+	x.add(finding.Away, fmt.Sprintf("it does not answer: %v", Explain(err)), consequence,
 		"start it, or correct "+x.options.Section+" in the configuration")
 }
 
-// forData is the severity of a risk to data: info if the server has none.
-func (x *examination) forData(severity finding.Severity) finding.Severity {
+// forData returns the kind of a finding about a risk to data. It returns the argument kind, or this kind with the severity info if
+// the server has no data.
+func (x *examination) forData(kind finding.Kind) finding.Kind {
 	if x.options.Data {
-		return severity
+		return kind
 	}
-	return finding.SeverityInfo
+	return kind.As(finding.SeverityInfo)
 }
 
 // server examines one master.
@@ -103,13 +102,13 @@ func (x *examination) server(ctx context.Context, node *Server) bool {
 	f := facts{info: parseInfo(text), config: settingsOf(ctx, c)}
 	before := len(x.findings)
 	if err != nil {
-		x.add(finding.SeverityWarning, fmt.Sprintf("INFO is refused, so neither eviction nor persistence could be checked: %v", err),
-			"a bad setting shows only when data is lost, and a restart of Redis without its data is not noticed",
-			"grant it: ACL SETUSER … +info")
+		x.add(finding.NoInfo, fmt.Sprintf("INFO is refused, so neither eviction nor persistence could be checked: %v", err),
+			"baton cannot warn of settings that lose data, and does not notice if Redis restarts without its data",
+			"grant INFO to the user: ACL SETUSER … +info")
 	} else {
 		x.judge(f)
 	}
-	if !x.options.Store { // the slots go by the clock of the Redis that has the lock
+	if !x.options.Store { // slots follow the clock of the Redis that has the lock
 		x.clock(ctx, c)
 	}
 	x.scripts(ctx, c)
@@ -119,14 +118,15 @@ func (x *examination) server(ctx context.Context, node *Server) bool {
 			return true
 		}
 	}
-	x.add(finding.SeverityOK, fmt.Sprintf("it answers%s: %s; %s", f.keeping(), f.product(), speed), "", "")
+	x.add(finding.RedisFits, fmt.Sprintf("it answers%s: %s; %s", f.keeping(), f.product(), speed), "", "")
 	return true
 }
 
-// facts are a server's INFO and settings. config lacks settings that it does not disclose.
+// facts contains the values of a server's INFO and its settings. The field config contains only the settings that the server
+// discloses.
 type facts struct{ info, config map[string]string }
 
-// product is the server's name and version. Valkey names the equivalent Redis in redis_version.
+// product returns the name and version of the server. Valkey gives the version of the equivalent Redis in the field redis_version.
 func (f facts) product() string {
 	if version := f.info["valkey_version"]; version != "" {
 		return "Valkey " + version
@@ -145,8 +145,8 @@ func parseInfo(text string) map[string]string {
 	return info
 }
 
-// settingsOf reads settings that INFO does not have. The command is in lower case because baton's
-// user need not be granted it.
+// settingsOf reads settings that INFO does not contain. It writes the command in lower case. Lower case marks a command that may be
+// refused, because baton's user need not have the permission for it.
 func settingsOf(ctx context.Context, c redis.Conn) map[string]string {
 	settings := map[string]string{}
 	for _, name := range []string{"save", "appendfsync", "min-replicas-to-write"} {
@@ -157,22 +157,23 @@ func settingsOf(ctx context.Context, c redis.Conn) map[string]string {
 	return settings
 }
 
-// number is a number of INFO; 0 if missing.
+// number returns the number in one field of INFO, or 0 if it is missing.
 func (f facts) number(name string) int64 {
-	n, _ := strconv.ParseInt(f.info[name], 10, 64) // missing or no number: 0
+	n, _ := strconv.ParseInt(f.info[name], 10, 64) // 0 if the value is missing or no number
 	return n
 }
 
-// clockTolerance is the reported difference of clocks.
+// clockTolerance is the difference between two clocks above which a finding is reported.
 const clockTolerance = time.Second
 
-// clock compares Redis' clock with ours.
+// clock compares Redis' clock with the clock of this host.
 func (x *examination) clock(ctx context.Context, c redis.Conn) {
 	sent := time.Now()
 	reply, err := redis.Int64s(redis.DoContext(c, ctx, "TIME"))
 	if err != nil || len(reply) != 2 {
-		x.add(finding.SeverityInfo, fmt.Sprintf("its clock could not be checked: %v", err), "a difference of clocks would go unnoticed",
-			"grant it: ACL SETUSER … +time")
+		x.add(finding.UncheckedRedis, fmt.Sprintf("its clock could not be checked: %v", err), "baton would not notice a "+
+			"difference of clocks",
+			"grant TIME to the user: ACL SETUSER … +time")
 		return
 	}
 	trip := time.Since(sent)
@@ -185,13 +186,13 @@ func (x *examination) clock(ctx context.Context, c redis.Conn) {
 	if apart < 0 {
 		how = "behind"
 	}
-	x.add(finding.SeverityWarning, fmt.Sprintf("its clock is %v %s this host's", apart.Abs(), how),
-		"nothing is lost: leases do not go by clocks. But slots start by the leader's clock, early or late by as much, twice as far "+
-			"apart after a takeover; and times of events and runs mislead",
+	x.add(finding.Clock, fmt.Sprintf("its clock is %v %s this host's", apart.Abs(), how),
+		"nothing is lost, because leases do not use clocks. But slots start by the leader's clock, too early or too late by this "+
+			"difference, and after a takeover by up to twice the difference; the times of events and runs are also wrong",
 		"run chrony or another NTP client on both hosts")
 }
 
-// scripts runs a script that does nothing.
+// scripts finds out whether the server runs scripts. It sends a script that does nothing.
 func (x *examination) scripts(ctx context.Context, c redis.Conn) {
 	_, err := redis.DoContext(c, ctx, "EVAL", "return 1", 0)
 	if err == nil {
@@ -199,11 +200,11 @@ func (x *examination) scripts(ctx context.Context, c redis.Conn) {
 	}
 	switch needed := !x.options.WithoutScripts && x.options.LockKey != ""; {
 	case x.options.Data:
-		x.add(finding.SeverityError, fmt.Sprintf("scripts are refused: %v", err),
-			"no job can run: data is staged and removed by scripts, and claimed by one node through one. Nothing is lost, the changes wait",
-			"allow EVAL and EVALSHA: ACL SETUSER … +eval +evalsha; where a provider forbids scripts, another Redis is needed")
+		x.add(finding.NoScripts, fmt.Sprintf("scripts are refused: %v", err),
+			"no job can run, because baton claims runs, and stages and removes data, by scripts. Nothing is lost, the changes wait",
+			"allow EVAL and EVALSHA: ACL SETUSER … +eval +evalsha; if the provider forbids scripts, use another Redis")
 	case needed:
-		x.add(finding.SeverityError, fmt.Sprintf("scripts are refused: %v", err), "no node can lead",
+		x.add(finding.NoScripts, fmt.Sprintf("scripts are refused: %v", err), "no node can lead",
 			"allow EVAL and EVALSHA, or set election.acquire: setnx")
 	}
 }

@@ -13,10 +13,9 @@ import (
 	"baton/internal/finding"
 )
 
-// access checks the permission of every command that will be sent. Redis checks permissions
-// before it queues a command of a transaction, and the transaction is discarded: nothing is
-// executed. This needs no further permission and works in every version; ACL DRYRUN would need
-// one that baton's user does not have.
+// access checks that baton's user may send each command. It sends the commands inside a transaction and then discards the
+// transaction. Redis checks permissions before it queues a command, so it executes none of them. This check needs no further
+// permission, and works in every version of Redis. ACL DRYRUN would need a permission that baton's user does not have.
 func (x *examination) access(ctx context.Context, s *Store) {
 	subject := x.subject
 	defer func() { x.subject = subject }()
@@ -26,9 +25,9 @@ func (x *examination) access(ctx context.Context, s *Store) {
 		}
 		lacks := lacking{}
 		var err error
-		for _, p := range a.Places {
+		for _, p := range a.Keys {
 			if err = lacks.ask(ctx, s, p); err != nil {
-				x.add(finding.SeverityInfo, fmt.Sprintf("the permissions of its user could not be checked: %v", err),
+				x.add(finding.UncheckedRedis, fmt.Sprintf("the permissions of its user could not be checked: %v", err),
 					"a missing permission shows "+a.Shows, "run doctor again")
 				break
 			}
@@ -37,11 +36,12 @@ func (x *examination) access(ctx context.Context, s *Store) {
 	}
 }
 
-// lacking lists a user's missing permissions: commands, and keys or their patterns, and channels, each with the refused command.
+// lacking lists the permissions that a user lacks. The field commands contains the forbidden commands. The field keys maps each
+// forbidden key, pattern or channel to the command that was refused.
 type lacking struct{ commands, keys map[string]string }
 
-// ask tries the commands of a place. Only errors about permissions count.
-func (l *lacking) ask(ctx context.Context, s *Store, p Place) error {
+// ask tries the commands that go to one node. It records only errors about permissions.
+func (l *lacking) ask(ctx context.Context, s *Store, p KeyCommands) error {
 	holds := ""
 	if p.ByType != nil {
 		var err error
@@ -88,9 +88,10 @@ func (l *lacking) ask(ctx context.Context, s *Store, p Place) error {
 	return err
 }
 
-// note sorts a refusal: the command is not permitted, or its keys. Of several keys it blames those without a known permission.
+// note records a refusal. Either the user may not run the command at all, or the user may not use the keys of the command. If one of
+// several keys is already known as forbidden, note records no other key of the command.
 func (l *lacking) note(refusal, name string, touched []string) {
-	if strings.Contains(refusal, "run the") { // it names the command
+	if strings.Contains(refusal, "run the") { // the refusal names the command
 		l.commands[strings.ToLower(name)] = ""
 		return
 	}
@@ -102,7 +103,7 @@ func (l *lacking) note(refusal, name string, touched []string) {
 	}
 }
 
-// lacks is the finding of missing permissions, with the ACL rules that grant them.
+// lacks adds a finding about the missing permissions, with the ACL rules that grant them.
 func (x *examination) lacks(l lacking, consequence string) {
 	if len(l.commands)+len(l.keys) == 0 {
 		return
@@ -120,11 +121,11 @@ func (x *examination) lacks(l lacking, consequence string) {
 		}
 		grants = append(grants, sign+key)
 	}
-	x.add(finding.SeverityError, "the redis user may not use "+strings.Join(short(what), ", "), consequence,
+	x.add(finding.NoPermission, "the redis user may not use "+strings.Join(short(what), ", "), consequence,
 		"ACL SETUSER … "+strings.Join(short(grants), " ")+" (docs/redis.md has the whole line)")
 }
 
-// short shortens a list.
+// short shortens a list of names for a message.
 func short(names []string) []string {
 	const most = 12
 	if len(names) > most {

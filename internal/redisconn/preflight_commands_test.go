@@ -17,23 +17,23 @@ import (
 	"baton/internal/testsupport"
 )
 
-// everyCommand is all that the preflight may ask for.
+// everyCommand returns all commands that the preflight may try.
 func everyCommand() []string {
 	var all []string
-	add := func(places ...redisconn.Place) {
+	add := func(places ...redisconn.KeyCommands) {
 		for _, p := range places {
 			for _, holds := range []string{"hash", "set", "zset", "list", "stream"} {
 				all = append(all, p.Sent(holds)...)
 			}
 		}
 	}
-	add(redislock.Access(redislock.LockOptions{Key: "baton", Format: script.Redisson}).Places...)
+	add(redislock.Access(redislock.LockOptions{Key: "baton", Format: script.Redisson}).Keys...)
 	add(redisledger.Access("baton"))
 	for _, s := range source.Sources() {
 		for _, value := range []string{"hash", "string", "json", "set", "zset"} {
 			o := source.Options{Type: s.Type, Watermark: s.Watermark, Value: value, Retain: new(time.Duration), Key: "k"}
 			if s.Type == spec.Capture && strings.HasSuffix(value, "set") {
-				continue // it reads none
+				continue // this job reads no keys
 			}
 			if s.Keyed() {
 				o.Key, o.Changed = "k:<id>", "k"
@@ -45,15 +45,15 @@ func everyCommand() []string {
 			if err != nil {
 				panic(err)
 			}
-			add(described.Access(true, false).Places...)
+			add(described.Access(true, false).Keys...)
 		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// A command that is granted in docs/redis.md is asked for, so that none is forgotten
-// when a source begins to send it; but for those that are no job's.
+// The preflight must try every command that docs/redis.md grants, except the commands that no job sends. So no command is forgotten when
+// a source begins to send it.
 func TestThePreflightAsksForEveryCommandThatIsGranted(t *testing.T) {
 	asked := map[string]bool{}
 	for _, c := range everyCommand() {
@@ -64,7 +64,7 @@ func TestThePreflightAsksForEveryCommandThatIsGranted(t *testing.T) {
 	other := strings.Fields("watch unwatch exec discard info ping select wait client|setname role asking cluster|slots cluster|nodes " +
 		"zadd zrevrange zremrangebyscore zremrangebyrank " + // the list of baton lock
 		"sadd " + // a replay
-		"blmove") // a list is waited for without it, if need be
+		"blmove") // without this permission, baton waits for a list in another way
 	for _, arg := range testsupport.DocumentedUser(t) {
 		name, ok := strings.CutPrefix(arg.(string), "+")
 		if ok && !asked[name] && !slices.Contains(other, name) {
@@ -74,7 +74,7 @@ func TestThePreflightAsksForEveryCommandThatIsGranted(t *testing.T) {
 	}
 }
 
-// What Redis does not understand it refuses before it looks at permissions.
+// Redis refuses a command with wrong syntax before it checks permissions.
 func TestRedisUnderstandsWhatThePreflightAsks(t *testing.T) {
 	conn := testsupport.StartRedis(t).Conn()
 	if _, err := conn.Do("MULTI"); err != nil {

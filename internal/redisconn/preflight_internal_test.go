@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What could not be looked at is not called good.
+// A setting that could not be read must not be reported as good.
 func TestAServerKeepsWhatIsKnownThatItKeeps(t *testing.T) {
 	for _, c := range []struct{ info, fsync, want string }{
 		{"aof_enabled:1 maxmemory_policy:noeviction", "always", ", and persists its data"},
@@ -16,7 +16,7 @@ func TestAServerKeepsWhatIsKnownThatItKeeps(t *testing.T) {
 		{"aof_enabled:1 maxmemory_policy:noeviction", "", ""},
 		{"aof_enabled:1", "always", ""},
 		{"aof_enabled:0 maxmemory_policy:noeviction", "always", ""},
-		{"redis_version:7.0.0", "", ""}, // as the embedded one
+		{"redis_version:7.0.0", "", ""}, // as the embedded Redis reports it
 	} {
 		f := facts{info: parseInfo(strings.ReplaceAll(c.info, " ", "\r\n")), config: map[string]string{"appendfsync": c.fsync}}
 		if got := f.keeping(); got != c.want {
@@ -35,7 +35,7 @@ func TestAServerIsCalledByItsOwnName(t *testing.T) {
 	}
 }
 
-// One wording for one loss, wherever it is told.
+// All places that describe this loss must use the same words.
 func TestWhatEverysecLosesIsSaidAlike(t *testing.T) {
 	for _, name := range []string{"docs/doctor.md", "docs/explanation/guarantees.md"} {
 		text, err := os.ReadFile("../../" + name)

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// trips is the number of measured round trips: the median is steady, and the worst shows a
-	// server that stalls at times.
+	// trips is the number of round trips that are measured. This number makes the median steady, and the slowest round trip shows
+	// whether the server stalls at times.
 	trips      = 40
 	tripsApart = 5 * time.Millisecond
 	// measureWithin is the time limit of the measurement.
 	measureWithin = 4 * time.Second
 )
 
-// latency is the durations of round trips, the shortest first.
+// latency has the durations of all round trips, the shortest first.
 type latency []time.Duration
 
 func (l latency) median() time.Duration { return l[len(l)/2] }
@@ -31,7 +31,7 @@ func (l latency) String() string {
 	return fmt.Sprintf("a round trip takes %v (median of %d), %v at most", brief(l.median()), len(l), brief(l.worst()))
 }
 
-// brief is a duration with two or three digits.
+// brief rounds a duration to two or three digits.
 func brief(d time.Duration) time.Duration {
 	switch {
 	case d >= time.Second:
@@ -42,7 +42,7 @@ func brief(d time.Duration) time.Duration {
 	return d.Round(10 * time.Microsecond)
 }
 
-// measure sends a standby's request repeatedly. An error reply counts as an answer.
+// measure repeatedly sends the request that a standby sends. An error reply counts as an answer.
 func (x *examination) measure(ctx context.Context, c redis.Conn) (latency, error) {
 	var all latency
 	key := x.options.LockKey
@@ -66,7 +66,7 @@ func (x *examination) measure(ctx context.Context, c redis.Conn) (latency, error
 	return all, nil
 }
 
-// speed judges the round trips by the time limit of a renewal.
+// speed compares the durations of the round trips with the time limit of a renewal.
 func (x *examination) speed(ctx context.Context, c redis.Conn) string {
 	l, err := x.measure(ctx, c)
 	if err != nil {
@@ -75,16 +75,18 @@ func (x *examination) speed(ctx context.Context, c redis.Conn) string {
 	}
 	limit := x.options.AttemptTimeout
 	const raise = "raise election.attempt_timeout, and election.ttl so that 2 × heartbeat_interval + attempt_timeout + drain + margin " +
-		"stays below it; or bring Redis nearer"
+		"stays below election.ttl; or bring Redis nearer to the nodes"
 	switch {
 	case x.options.LockKey == "" || limit == 0:
 	case l.median() >= limit:
-		x.add(finding.SeverityError, fmt.Sprintf("it is too slow for election.attempt_timeout, %v: %v", limit, l),
+		x.add(finding.TooSlow, fmt.Sprintf("it is too slow for election.attempt_timeout, %v: %v", limit, l),
 			"most renewals count as lost, and leaders keep losing the lock", raise)
 	case l.worst() >= limit/2:
-		x.add(finding.SeverityWarning, fmt.Sprintf("its answers take up to more than half of election.attempt_timeout, %v: %v", limit, l),
-			"a renewal that takes longer than that counts as lost and is tried again; with several in a row the leader ends its jobs, "+
-				"and its lease expires", "find out what stalls it (SLOWLOG GET, LATENCY DOCTOR, forks for snapshots, swapping); or "+raise)
+		x.add(finding.SlowAnswers, fmt.Sprintf("its answers take up to more than half of election.attempt_timeout, %v: %v", limit, l),
+			"a renewal that takes longer than this limit counts as lost and is tried again; after several lost renewals in a "+
+				"row, the leader "+
+				"ends its jobs, and its lease expires",
+			"find out why Redis is slow (SLOWLOG GET, LATENCY DOCTOR, forks for snapshots, swapping); or "+raise)
 	}
 	return l.String()
 }

@@ -19,10 +19,10 @@ import (
 	"baton/internal/testsupport"
 )
 
-// lockAndJobs is that the lock is there, its ledger, and what jobs read: page-views, and these.
+// lockAndJobs returns the options for a Redis with the lock, its ledger, and the data of jobs: page-views and the given jobs.
 func lockAndJobs(o redisconn.Options, jobs ...source.Options) redisconn.PreflightOptions {
 	lock := redislock.Access(redislock.LockOptions{Key: "baton"})
-	lock.Places = append(lock.Places, redisledger.Access("baton"))
+	lock.Keys = append(lock.Keys, redisledger.Access("baton"))
 	all := redisconn.PreflightOptions{LockKey: "baton", Data: true, Accesses: []redisconn.Access{lock}}
 	for _, job := range append([]source.Options{{Job: "page-views", Type: "counters", Key: "views:1"}}, jobs...) {
 		s, err := source.Describe(job)
@@ -57,8 +57,7 @@ func told(all []finding.Finding) string {
 	return b.String()
 }
 
-// wantTold fails unless a finding of that severity has what, and says what can be lost
-// and how to mend it.
+// wantTold fails the test unless a finding of that severity contains the text what, and names the possible loss and the remedy.
 func wantTold(t *testing.T, all []finding.Finding, severity finding.Severity, what string) finding.Finding {
 	t.Helper()
 	for _, f := range all {
@@ -115,7 +114,7 @@ func TestWhatRedisMayForgetIsTold(t *testing.T) {
 		{"appendonly=yes", finding.SeverityInfo, "appendfsync is everysec"},
 		{"appendfsync=no", finding.SeverityWarning, "appendfsync is no"},
 		{"maxmemory-policy=noeviction", finding.SeverityWarning, "appendfsync is no"},
-		{"maxmemory=500kb", finding.SeverityError, "of its maxmemory of 500 KiB"}, // less than an empty server of any version takes
+		{"maxmemory=500kb", finding.SeverityError, "of its maxmemory of 500 KiB"}, // less than an empty server of any version needs
 	} {
 		name, value, _ := strings.Cut(c.set, "=")
 		if _, err := conn.Do("CONFIG", "SET", name, value); err != nil {
@@ -195,7 +194,7 @@ func TestWhatAUserMayNotDoIsNamed(t *testing.T) {
 	must(t, r, "CONFIG", "SET", "appendonly", "yes")
 	o := lockAndJobs(opts, source.Options{Job: "users", Type: "hashes", Changed: "changed:user", Key: "user:<id>"})
 	found := examine(t, opts, o)
-	wantNothingGrave(t, found) // the documented user
+	wantNothingGrave(t, found) // the documented user must be enough
 	wantTold(t, found, finding.SeverityInfo, "appendfsync could not be checked")
 	if f := wantTold(t, found, finding.SeverityOK, "it answers: "); strings.Contains(f.What, "keep") {
 		t.Errorf("what was not checked is called good: %s", f.What)
@@ -221,14 +220,14 @@ func TestWhatAUserMayNotDoIsNamed(t *testing.T) {
 	wantTold(t, found, finding.SeverityInfo, "clock could not be checked")
 }
 
-// The rules that it prints are enough, and no more than that.
+// The rules that the preflight prints are sufficient, and grant nothing else.
 func TestTheRulesForALockWithSignsOfAPatternAreOfThatLock(t *testing.T) {
 	t.Parallel()
 	r, url := testsupport.StartRedisWithUser(t)
 	opts := redisconn.Options{URL: url, Username: "baton", ClientName: "baton:test"}
 	opts.Password = func() (string, error) { return "PASSWORD", nil }
 	lock := redislock.Access(redislock.LockOptions{Key: `a*[b]?\`})
-	lock.Places = append(lock.Places, redisledger.Access(`a*[b]?\`))
+	lock.Keys = append(lock.Keys, redisledger.Access(`a*[b]?\`))
 	use := redisconn.PreflightOptions{LockKey: `a*[b]?\`, Accesses: []redisconn.Access{lock}}
 	must(t, r, "ACL", "SETUSER", "baton", "resetkeys", "resetchannels")
 	f := wantTold(t, examine(t, opts, use), finding.SeverityError, "the redis user may not use")
@@ -261,7 +260,7 @@ func TestARedisThatIsAwayOrHangsIsNotUsable(t *testing.T) {
 	p := r.Proxy()
 	p.Hang()
 	for name, url := range map[string]string{"away": "redis://127.0.0.1:1/0", "hangs": r.URLThrough(p)} {
-		s, err := redisconn.Open(redisconn.Options{URL: url, Timeout: time.Hour}) // only the context ends a look
+		s, err := redisconn.Open(redisconn.Options{URL: url, Timeout: time.Hour}) // only the context ends a preflight
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -290,7 +289,7 @@ func TestAFailedSnapshotIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A directory that is not empty is in the way of the snapshot's file.
+	// The snapshot cannot replace a directory that is not empty.
 	if err := os.MkdirAll(filepath.Join(dir[1], "dump.rdb", "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}

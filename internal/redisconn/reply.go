@@ -17,12 +17,12 @@ func Time(reply any) (time.Time, error) {
 	return time.Unix(clock[0], clock[1]*1000).UTC(), nil
 }
 
-// Text is a text of a reply without a copy; the bytes must not change afterwards.
+// Text returns the text of a reply without copying it. The bytes of the reply must not change afterwards.
 func Text(reply []byte) string {
 	return unsafe.String(unsafe.SliceData(reply), len(reply)) //nolint:gosec // see above
 }
 
-// StreamEntry reads an entry of a stream, of texts.
+// StreamEntry reads a stream entry whose field names and values are texts.
 func StreamEntry(entry any) (id string, fields map[string]string, err error) {
 	parts, err := redis.Values(entry, nil)
 	var pairs []any

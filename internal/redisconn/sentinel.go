@@ -15,28 +15,29 @@ import (
 
 // SentinelOptions are the name of the master and the Sentinels that watch it.
 type SentinelOptions struct {
-	Master    string   // its name in the Sentinels
+	Master    string   // the name of the master in the Sentinels
 	Addresses []string // host:port of each Sentinel
-	// The Sentinels' own user and password: those of Redis are not sent to them.
+	// Username and Password are for the Sentinels. Sentinels do not get the credentials of Redis.
 	Username string
 	Password func() (string, error)
 }
 
-// sentinels find the master. Every dial asks them; earlier answers do not count.
+// sentinels lists the Sentinels that know the master. They are asked for the master at every dial, because an earlier answer may be
+// outdated.
 type sentinels struct {
 	store     *Store
 	master    string
 	addresses []string
-	preferred atomic.Int64 // index of the one to ask first
+	preferred atomic.Int64 // the index of the Sentinel to ask first
 }
 
 func (s *Store) openSentinel(o SentinelOptions) error {
 	if o.Master == "" || len(o.Addresses) == 0 {
-		return errors.New("redis sentinel: want the name of the master and host:port of each sentinel")
+		return errors.New("redis sentinel: set the name of the master, and host:port of each sentinel")
 	}
 	for _, a := range o.Addresses {
 		if _, _, err := net.SplitHostPort(a); err != nil {
-			return fmt.Errorf("redis sentinel %q: want host:port", a)
+			return fmt.Errorf("redis sentinel %q: the address must have the form host:port", a)
 		}
 	}
 	all := &sentinels{store: s, master: o.Master, addresses: o.Addresses}
@@ -45,16 +46,16 @@ func (s *Store) openSentinel(o SentinelOptions) error {
 	return nil
 }
 
-// dial connects to the master. It refuses a server that is no master although a Sentinel says so: the Sentinel's view is old, or a
-// failover has just begun.
+// dial connects to the master. It refuses a server that is no master although a Sentinel names the server. In this case the Sentinel's
+// view is outdated, or a failover has just begun.
 func (s *sentinels) dial(ctx context.Context) (*wire, error) {
 	address, from, err := s.find(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.store.connect(ctx, place{network: "tcp", address: address, database: s.store.opts.Database})
+	c, err := s.store.connect(ctx, serverAddress{network: "tcp", address: address, database: s.store.opts.Database})
 	if err != nil {
-		s.preferred.Store(int64(from + 1)) // another one may be up to date
+		s.preferred.Store(int64(from + 1)) // another Sentinel may be up to date
 		return nil, fmt.Errorf("%w (master %q as sentinel %s knows it)", err, s.master, s.addresses[from])
 	}
 	role, err := roleOf(ctx, c)
@@ -63,7 +64,7 @@ func (s *sentinels) dial(ctx context.Context) (*wire, error) {
 		err = fmt.Errorf("ask redis %s for its role: %w", address, Explain(err))
 	case role != "master":
 		s.preferred.Store(int64(from + 1))
-		err = fmt.Errorf("sentinel %s calls redis %s the master of %q, but that one says %q: a failover is under way (%w)",
+		err = fmt.Errorf("sentinel %s calls redis %s the master of %q, but this server says %q: a failover is in progress (%w)",
 			s.addresses[from], address, s.master, role, ErrRefused)
 	}
 	if err != nil {
@@ -75,7 +76,7 @@ func (s *sentinels) dial(ctx context.Context) (*wire, error) {
 
 var errNoSuchMaster = errors.New("knows no such master")
 
-// find asks the Sentinels in turn, beginning with the one that answered last.
+// find asks the Sentinels one after the other. It begins with the Sentinel that answered last.
 func (s *sentinels) find(ctx context.Context) (address string, from int, err error) {
 	first := int(s.preferred.Load()) % len(s.addresses)
 	order := slices.Concat(s.addresses[first:], s.addresses[:first])
@@ -93,7 +94,7 @@ func (s *sentinels) find(ctx context.Context) (address string, from int, err err
 }
 
 func (s *sentinels) ask(ctx context.Context, sentinel string) (string, error) {
-	at := place{network: "tcp", address: sentinel, sentinel: true}
+	at := serverAddress{network: "tcp", address: sentinel, sentinel: true}
 	c, err := s.store.connect(ctx, at)
 	if err != nil {
 		return "", err
@@ -121,8 +122,8 @@ func roleOf(ctx context.Context, c redis.Conn) (string, error) {
 	return role, err
 }
 
-// testRole tests an idle connection: the master may have been demoted by hand, and would serve
-// old data.
+// testRole checks that the server of an idle connection is still a master. An operator may have demoted it, and then it would serve old
+// data.
 func testRole(ctx context.Context, c redis.Conn, idle time.Duration) error {
 	if idle < time.Second {
 		return nil

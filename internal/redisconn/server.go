@@ -12,27 +12,29 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Server is one pool of connections: to the server at an address, or to the one that the Sentinels call the master.
+// Server manages the connections to one server. This is the server at a fixed address, or the server that the Sentinels call the
+// master at the time of each dial.
 type Server struct {
-	address string // for messages, and of a Cluster's node
+	address string // the address for messages, and to find a node of a Cluster
 	pool    *pool
-	waiting *pool // of connections to block on
+	waiting *pool // the pool of connections for blocking commands
 	dial    func(context.Context) (*wire, error)
-	// outdated grows when connections made so far should not be used again.
+	// outdated grows when the connections that exist must not be used again.
 	outdated atomic.Uint64
-	// suspect is called then, too; may be nil.
+	// suspect is called when outdated grows. It may be nil.
 	suspect func()
 	turns   chan struct{} // held by callers that want a connection, until they have one
 }
 
-// Hundreds may want a connection at the same moment, as after an election of many locks. Most of them should get one that another caller
-// has just given back, and not make one.
+// Hundreds of callers may want a connection at the same moment, for example after many elections at once. Most of them should get a
+// connection that another caller has just returned, and not open a new one.
 const (
 	makeAtOnce = 8
-	waitForOne = 20 * time.Millisecond // while as many are in use as the pool would keep
+	waitForOne = 20 * time.Millisecond // the wait for a returned connection, if at least keepIdle connections are in use and none is idle
 )
 
-// newServer makes a server with that dial function. test reports why a connection that has been idle for a while is unusable.
+// newServer returns a server that connects by the function dial. The function test returns the reason why a connection that has been
+// idle for a while is unusable.
 func newServer(address string, dial func(context.Context) (*wire, error),
 	test func(context.Context, redis.Conn, time.Duration) error) *Server {
 	s := &Server{address: address, dial: dial, turns: make(chan struct{}, makeAtOnce)}
@@ -41,7 +43,7 @@ func newServer(address string, dial func(context.Context) (*wire, error),
 	return s
 }
 
-// Address is host:port, or the Sentinels, for messages.
+// Address returns the address of the server as host:port, or the Sentinels that know the master, for messages.
 func (s *Server) Address() string { return s.address }
 
 // close drops the pooled connections.
@@ -59,7 +61,8 @@ func ping(ctx context.Context, c redis.Conn, idle time.Duration) error {
 	return err
 }
 
-// Socket opens a connection of its own, logs in, and returns the socket: for a protocol without commands and replies.
+// Socket opens a connection outside the pools, logs in, and returns the socket. The caller uses this socket for a protocol that does
+// not consist of commands and replies.
 func (s *Server) Socket(ctx context.Context) (net.Conn, error) {
 	w, err := s.dial(ctx)
 	if err != nil {
@@ -68,7 +71,7 @@ func (s *Server) Socket(ctx context.Context) (net.Conn, error) {
 	return w.raw, w.raw.SetDeadline(time.Time{})
 }
 
-// Connect opens a connection of its own.
+// Connect opens a connection outside the pools.
 func (s *Server) Connect(ctx context.Context) (Conn, error) {
 	c, err := s.open(ctx, false)
 	if err != nil {
@@ -77,10 +80,10 @@ func (s *Server) Connect(ctx context.Context) (Conn, error) {
 	return c, nil
 }
 
-// open opens a connection. A connection that blocks is often cut off by us when its caller has waited long enough. That says nothing
-// about the other connections.
+// open opens a connection. If the argument waits is true, the connection is for blocking commands. We often close such a connection
+// when its caller has waited long enough, so its failure is not a sign that the other connections are broken.
 func (s *Server) open(ctx context.Context, waits bool) (*conn, error) {
-	made := s.outdated.Load() // before the dial: a drop during the dial counts
+	made := s.outdated.Load() // read before the dial, so that a drop during the dial counts
 	w, err := s.dial(ctx)
 	if err != nil {
 		if s.suspect != nil {
@@ -94,7 +97,7 @@ func (s *Server) open(ctx context.Context, waits bool) (*conn, error) {
 // Borrow takes a connection from the pool, or opens one.
 func (s *Server) Borrow(ctx context.Context) (Conn, error) { return s.take(ctx, s.pool) }
 
-// borrowWaiting takes a connection for blocking commands.
+// borrowWaiting takes a connection for blocking commands from their own pool, or opens one.
 func (s *Server) borrowWaiting(ctx context.Context) (Conn, error) {
 	return s.take(ctx, s.waiting)
 }
@@ -112,7 +115,7 @@ func (s *Server) take(ctx context.Context, from *pool) (Conn, error) {
 	return from.get(ctx)
 }
 
-// drop makes all present connections close after their present use.
+// drop makes every existing connection close after its present use.
 func (s *Server) drop() {
 	s.outdated.Add(1)
 	if s.suspect != nil {
@@ -120,22 +123,23 @@ func (s *Server) drop() {
 	}
 }
 
-// conn watches the replies of its server. Err becomes non-nil after the connection broke, or after a reply which shows that the server is
-// not the one to write to, or not now (DESIGN.md, section 3, rule 8). Then a pool closes the connection, and all other connections to the
-// server: if one was cut or met a replica, the others would fail one by one, and cost a run each. The next dial finds the master again.
+// conn is a connection that judges the replies of its server. Err returns an error after the connection broke, and after a reply
+// that shows that baton must not write to this server, at least not now. The pool then closes this connection and all other
+// connections to the server. Otherwise these connections would fail one after the other, and each failure could make a run fail. The
+// next dial finds the master again.
 type conn struct {
 	*wire
 	server *Server
 	made   uint64
 	waits  bool
-	unfit  atomic.Bool // this connection alone
-	cut    atomic.Bool // by us
+	unfit  atomic.Bool // this connection must not be used again
+	cut    atomic.Bool // we have announced that we close the connection
 }
 
 // CutOff implements [Conn].
 func (c *conn) CutOff() { c.cut.Store(true) }
 
-var errUnfit = errors.New("this connection is not used any more: its server is not the one to write to")
+var errUnfit = errors.New("the connection was closed, because its server is not the master")
 
 // Err implements redis.Conn.
 func (c *conn) Err() error {
@@ -235,20 +239,20 @@ func (c *conn) heed(err error) {
 	}
 }
 
-// IsDenied reports that the Redis user lacks a permission.
+// IsDenied reports whether an error means that the Redis user lacks a permission.
 func IsDenied(err error) bool {
 	refusal, ok := errors.AsType[redis.Error](err)
 	return ok && Code(refusal) == "NOPERM"
 }
 
-// IsWrongType reports that a key has another type than its command wants.
+// IsWrongType reports whether an error means that a key has another type than its command needs.
 func IsWrongType(err error) bool {
 	refusal, ok := errors.AsType[redis.Error](err)
 	return ok && Code(refusal) == "WRONGTYPE"
 }
 
-// Code is the word that names the kind of an error reply. Servers hide the code of a command that a script was refused: before Redis 7 it
-// stands within the text of an ERR, and for a lacking permission there is no code.
+// Code returns the first word of an error reply, which is the code of the error. If a command of a script was refused, servers hide
+// this code. Servers before Redis 7 put the code inside the text of an ERR. For a missing permission there is no code.
 func Code(refusal redis.Error) string {
 	text := string(refusal)
 	if slices.ContainsFunc(deniedInScript, func(part string) bool { return strings.Contains(text, part) }) {
@@ -264,5 +268,6 @@ func Code(refusal redis.Error) string {
 	return code
 }
 
-// deniedInScript are the texts of servers for a script whose user lacks a permission: up to Redis 7.0, and since.
+// deniedInScript lists the texts by which servers report a script whose user lacks a permission. The first text is from servers up
+// to Redis 7.0, the second from later servers.
 var deniedInScript = []string{"The user executing the script can't", "ACL failure in script"}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,61 +14,61 @@ import (
 )
 
 const (
-	// gatherFor is how long a round trip waits for further commands. It counts against their
-	// leases, since trust begins when the request was made.
+	// gatherFor is how long a round trip waits for more commands. This wait shortens the time for which a node trusts its lease,
+	// because that time counts from the request.
 	gatherFor = time.Millisecond
-	// gatherLongest is how long queued commands wait for earlier replies, to be sent together.
-	// They do not wait longer for a slow server.
+	// gatherLongest is the maximum time that queued commands wait for earlier replies, so that they are sent together. The commands
+	// do not wait longer, even if the server is slow.
 	gatherLongest = 20 * time.Millisecond
 )
 
-// Shared is one connection for all locks of a process: simultaneous commands share a round trip.
-// In one process a key can have one lock only. On a Cluster, where locks are on different
-// servers, each lock has a connection of its own.
+// Shared is one connection for all locks of a process. Commands that are sent at the same moment share a round trip. Each key can have
+// only one lock in a process. On a Cluster each lock has its own connection, because the locks are on different servers.
 //
-// A reply belongs to the oldest request without one, even if its caller no longer waits: a late
-// reply fails its own request and no other.
+// Each reply belongs to the oldest request that has no reply yet, even if its caller no longer waits. So a late reply makes only its
+// own request fail.
 type Shared struct {
 	store *Store
 
 	mu      sync.Mutex
 	held    map[string]bool // keys that have a lock
 	queue   []*request
-	driving bool  // a goroutine is sending the queue
-	line    *line // the connection in use; nil before the next dial
-	dialled int64 // number of dials: each may lead to another server
+	driving bool            // a goroutine is sending the queue
+	line    *sharedPipeline // the connection in use; nil before the next dial
+	dialled int64           // number of dials: each may lead to another server
 	trips   atomic.Int64
 }
 
-// request is one command. Shared.mu guards the fields that change after it is queued, except
-// reply and err, which may be read after done.
+// request is one command. Shared.mu guards the fields that change after the request was queued. The fields reply and err are not
+// guarded. They may be read when the channel done is closed.
 type request struct {
 	ctx   context.Context
+	first bool // the request is sent before the other requests of its round trip
 	name  string
 	args  []any
 	reply any
 	err   error
 	done  chan struct{}
 
-	on    *line // the connection that it was sent on; nil before
-	heard int64 // number of replies on that line by then
-	left  bool  // the caller no longer waits
+	on    *sharedPipeline // the connection that the request was sent on; nil before
+	heard int64           // the number of replies on that connection when the request was sent
+	left  bool            // the caller no longer waits
 }
 
-// line is a connection with its pending requests.
-type line struct {
+// sharedPipeline is one connection of Shared, together with the requests that wait for a reply on this connection.
+type sharedPipeline struct {
 	conn    redis.Conn
-	waiting []*request    // for a reply, in the order of sending
-	more    chan struct{} // has room for one: a request was added
+	waiting []*request    // the requests that wait for a reply, in the order of sending
+	more    chan struct{} // receives a value when a request was added
 	heard   int64         // number of replies
 	retired bool          // no longer used; closed when no caller waits
-	closed  error         // the reason; nil: open
+	closed  error         // the reason why the connection was closed; nil: it is open
 }
 
 // NewShared makes a Shared. It does not connect.
 func NewShared(store *Store) *Shared { return &Shared{store: store, held: map[string]bool{}} }
 
-// RoundTrips is the number of round trips so far.
+// RoundTrips returns the number of round trips so far.
 func (s *Shared) RoundTrips() int64 { return s.trips.Load() }
 
 // Claim reserves a key for one lock of this process.
@@ -75,7 +76,7 @@ func (s *Shared) Claim(key string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.held[key] {
-		return fmt.Errorf("this process campaigns for lock %q already", key)
+		return fmt.Errorf("this process already campaigns for lock %q", key)
 	}
 	s.held[key] = true
 	return nil
@@ -88,14 +89,19 @@ func (s *Shared) Free(key string) {
 	delete(s.held, key)
 }
 
-// do runs one command. If ctx ends first, its outcome is unknown.
+type firstKey struct{}
+
+// First returns a context for renewals. Their commands go before the other commands of the same round trip.
+func First(ctx context.Context) context.Context { return context.WithValue(ctx, firstKey{}, true) }
+
+// do runs one command. If ctx ends before the reply, it is unknown whether Redis executes the command.
 func (s *Shared) do(ctx context.Context, name string, args []any) (any, error) {
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.store.opts.Timeout)
 		defer cancel()
 	}
-	r := &request{ctx: ctx, name: name, args: args, done: make(chan struct{})}
+	r := &request{ctx: ctx, first: ctx.Value(firstKey{}) != nil, name: name, args: args, done: make(chan struct{})}
 	s.mu.Lock()
 	s.queue = append(s.queue, r)
 	if !s.driving {
@@ -112,8 +118,9 @@ func (s *Shared) do(ctx context.Context, name string, args []any) (any, error) {
 	}
 }
 
-// leave notes that a caller no longer waits. If no reply at all has come on the connection since
-// its request was sent, the connection is retired; other pending requests still wait on it.
+// leave records that the caller of a request no longer waits. If the caller's deadline has passed, and no reply has come on the
+// connection since the request was sent, leave retires the connection. On a retired connection, earlier requests still wait for
+// their replies.
 func (s *Shared) leave(r *request, late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,8 +134,8 @@ func (s *Shared) leave(r *request, late bool) {
 	r.on.closeIfIdle()
 }
 
-// retire stops sending on a connection. The caller holds mu.
-func (s *Shared) retire(l *line) {
+// retire makes Shared send nothing more on a connection. The caller holds mu.
+func (s *Shared) retire(l *sharedPipeline) {
 	if s.line == l {
 		s.line = nil
 	}
@@ -136,8 +143,8 @@ func (s *Shared) retire(l *line) {
 	l.closeIfIdle()
 }
 
-// closeIfIdle closes a retired connection without waiting callers.
-func (l *line) closeIfIdle() {
+// closeIfIdle closes a retired connection when no caller waits on it.
+func (l *sharedPipeline) closeIfIdle() {
 	if !l.retired {
 		return
 	}
@@ -149,8 +156,8 @@ func (l *line) closeIfIdle() {
 	l.close(errClosedLine)
 }
 
-// close also makes the connection's reader return, which ends the waits.
-func (l *line) close(why error) {
+// close closes the connection. The goroutine that reads from it then ends the waits of all callers.
+func (l *sharedPipeline) close(why error) {
 	if l.closed != nil {
 		return
 	}
@@ -159,14 +166,14 @@ func (l *line) close(why error) {
 	l.wake()
 }
 
-func (l *line) wake() {
+func (l *sharedPipeline) wake() {
 	select {
 	case l.more <- struct{}{}:
 	default:
 	}
 }
 
-// drive sends round trips until the queue is empty.
+// drive sends the queued requests in one or more round trips, until the queue is empty.
 func (s *Shared) drive() {
 	time.Sleep(gatherFor)
 	for {
@@ -178,11 +185,19 @@ func (s *Shared) drive() {
 		if len(batch) == 0 {
 			return
 		}
+		slices.SortStableFunc(batch, func(a, b *request) int { return rank(a) - rank(b) })
 		s.trip(batch)
 	}
 }
 
-// trip sends a batch and waits a moment for the replies.
+func rank(r *request) int {
+	if r.first {
+		return 0
+	}
+	return 1
+}
+
+// trip sends a batch of requests in one round trip, and waits a short time for the replies.
 func (s *Shared) trip(batch []*request) {
 	s.trips.Add(1)
 	l, err := s.connected(batch)
@@ -204,9 +219,9 @@ func (s *Shared) trip(batch []*request) {
 	}
 }
 
-// connected is the connection to send on. The latest deadline of the batch limits the dial;
-// callers with earlier deadlines leave before.
-func (s *Shared) connected(batch []*request) (*line, error) {
+// connected returns the connection on which to send a batch of requests. If it must dial, the dial lasts at most until the latest
+// deadline of the batch. A caller with an earlier deadline stops waiting earlier.
+func (s *Shared) connected(batch []*request) (*sharedPipeline, error) {
 	s.mu.Lock()
 	if l := s.line; l != nil && l.conn.Err() != nil {
 		s.retire(l) // another connection has found that its server is no longer the master
@@ -228,7 +243,7 @@ func (s *Shared) connected(batch []*request) (*line, error) {
 	if err != nil {
 		return nil, err
 	}
-	l = &line{conn: conn, more: make(chan struct{}, 1)}
+	l = &sharedPipeline{conn: conn, more: make(chan struct{}, 1)}
 	s.mu.Lock()
 	s.line = l
 	s.dialled++
@@ -237,8 +252,8 @@ func (s *Shared) connected(batch []*request) (*line, error) {
 	return l, nil
 }
 
-// send sends the requests whose callers still wait, and returns them.
-func (s *Shared) send(l *line, batch []*request) (sent []*request) {
+// send sends those requests of a batch that still have a waiting caller, and returns these requests.
+func (s *Shared) send(l *sharedPipeline, batch []*request) (sent []*request) {
 	s.mu.Lock()
 	for _, r := range batch {
 		if r.err = cmp.Or(r.ctx.Err(), l.closed); r.err != nil {
@@ -269,8 +284,8 @@ func (s *Shared) send(l *line, batch []*request) (sent []*request) {
 	return sent
 }
 
-// read hands out replies until the connection is closed or breaks.
-func (s *Shared) read(l *line) {
+// read passes each reply to the request that waits for it, until the connection is closed or breaks.
+func (s *Shared) read(l *sharedPipeline) {
 	const forEver = 0 // callers have their own deadlines
 	for range l.more {
 		for s.anybodyWaits(l) {
@@ -289,14 +304,14 @@ func (s *Shared) read(l *line) {
 	}
 }
 
-func (s *Shared) anybodyWaits(l *line) bool {
+func (s *Shared) anybodyWaits(l *sharedPipeline) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return l.closed == nil && len(l.waiting) > 0
 }
 
-// over ends the waits on a closed connection.
-func (s *Shared) over(l *line) bool {
+// over ends the waits of all callers if the connection is closed. It reports whether the connection is closed.
+func (s *Shared) over(l *sharedPipeline) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l.closed == nil {
@@ -313,9 +328,9 @@ func (s *Shared) over(l *line) bool {
 
 var errClosedLine = errors.New("the connection was closed")
 
-// answered gives the reply to the oldest request. An error reply fails its own request only; but
-// a server that refuses may no longer be the master, so its connection is retired.
-func (s *Shared) answered(l *line, reply any, err error) {
+// answered passes a reply to the oldest request that waits. An error reply makes only that request fail. But if the refusal concerns
+// the whole server, answered also retires the connection, because the server may no longer be the master.
+func (s *Shared) answered(l *sharedPipeline, reply any, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := l.waiting[0]
@@ -330,7 +345,7 @@ func (s *Shared) answered(l *line, reply any, err error) {
 	l.closeIfIdle()
 }
 
-// ofOneKey reports whether a refusal concerns the key or the script, not the server.
+// ofOneKey reports whether a refusal concerns only the key or the script, and not the whole server.
 func ofOneKey(refusal redis.Error) bool {
 	switch Code(refusal) {
 	case "NOSCRIPT", "WRONGTYPE", "EPOCH":
@@ -339,7 +354,7 @@ func ofOneKey(refusal redis.Error) bool {
 	return false
 }
 
-// Close drops the connection.
+// Close drops the connection. A later request dials a new one.
 func (s *Shared) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -349,8 +364,8 @@ func (s *Shared) Close() {
 	}
 }
 
-// Conn is the connection as a protocol uses it. Two are equal if the connection was not dialled
-// again in between.
+// Conn returns a connection that sends commands through Shared. The results of two calls are equal if Shared has not dialled again
+// between these calls.
 func (s *Shared) Conn() redis.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -367,7 +382,7 @@ type sharedConn struct {
 
 var _ redis.ConnWithContext = sharedConn{}
 
-var errShared = errors.New("a shared connection runs whole commands only")
+var errShared = errors.New("a shared connection does not send and receive separately")
 
 func (c sharedConn) DoContext(ctx context.Context, name string, args ...any) (any, error) {
 	return c.shared.do(ctx, name, args)

@@ -3,6 +3,7 @@ package redisconn
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,7 +32,7 @@ func TestALockThatIsLeftDoesNotCutOffTheOthersOfItsProcess(t *testing.T) {
 		_, err := s.do(slow, "BLPOP", []any{"nothing", "2"})
 		left <- err
 	}()
-	time.Sleep(50 * time.Millisecond) // it is under way
+	time.Sleep(50 * time.Millisecond) // the request was sent by now
 	patient, done := context.WithTimeout(t.Context(), 5*time.Second)
 	defer done()
 	time.AfterFunc(50*time.Millisecond, cancel)
@@ -66,7 +67,7 @@ func TestARefusalIsNotTheAnswerToWhoeverWasToldThatThereIsNothing(t *testing.T) 
 	}
 }
 
-// ask runs a command with so much patience, and says how it ended.
+// ask runs a command with a time limit, and returns a channel that receives the error.
 func (s *Shared) ask(t *testing.T, patience time.Duration, name string, args ...any) <-chan error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -81,7 +82,7 @@ func (s *Shared) ask(t *testing.T, patience time.Duration, name string, args ...
 
 func TestALateAnswerCostsItsOwnRequestAlone(t *testing.T) {
 	s := newSharedOf(t)
-	late := s.ask(t, 300*time.Millisecond, "BLPOP", "nothing", "1") // nothing else is answered meanwhile
+	late := s.ask(t, 300*time.Millisecond, "BLPOP", "nothing", "1") // the server answers no other request before this one
 	var behind []<-chan error
 	for range 100 {
 		behind = append(behind, s.ask(t, time.Minute, "INCR", "n"))
@@ -101,7 +102,7 @@ func TestALateAnswerCostsItsOwnRequestAlone(t *testing.T) {
 	}
 }
 
-// Each answer is that of the request that was sent first, also behind one that is thrown away.
+// Each reply belongs to the oldest request that has no reply yet, also after a reply that was dropped.
 func TestAConnectionOnWhichAnswersComeIsKept(t *testing.T) {
 	s := newSharedOf(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -129,7 +130,7 @@ func TestAConnectionOnWhichAnswersComeIsKept(t *testing.T) {
 	}
 }
 
-// Where nothing at all comes, nothing may ever come: the next one does not wait for it.
+// If no reply comes at all, the connection may be dead, so the next request must not wait on it.
 func TestASilentConnectionIsNotAskedAgain(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	proxy := r.Proxy()
@@ -152,5 +153,39 @@ func TestASilentConnectionIsNotAskedAgain(t *testing.T) {
 	}
 	if s.dialled != 2 {
 		t.Errorf("it took %d connections, want a fresh one", s.dialled)
+	}
+}
+
+// Hundreds of requests for free locks must not delay the renewals of held locks.
+func TestRenewalsGoBeforeTheOthersOfTheirRoundTrip(t *testing.T) {
+	s := newSharedOf(t)
+	s.driving = true // nothing is sent yet
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var answers sync.WaitGroup
+	ask := func(ctx context.Context, text string) {
+		queued := func() int {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return len(s.queue)
+		}
+		before := queued()
+		answers.Go(func() {
+			if _, err := s.do(ctx, "APPEND", []any{"k", text}); err != nil {
+				t.Error(err)
+			}
+		})
+		for queued() == before {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	ask(ctx, "c")
+	ask(First(ctx), "a")
+	ask(ctx, "d")
+	ask(First(ctx), "b")
+	s.drive()
+	answers.Wait()
+	if got, err := redis.String(s.do(ctx, "GET", []any{"k"})); got != "abcd" || err != nil {
+		t.Errorf("they went as %q, %v; want abcd", got, err)
 	}
 }

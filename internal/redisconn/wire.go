@@ -14,25 +14,29 @@ import (
 	"baton/internal/redisconn/headers"
 )
 
-// Conn is a connection to Redis. Beside redigo's methods it can send many commands at once and read their texts into one buffer, see
-// [Question], and scan a key. redigo makes several objects of every text; for rows by the hundred thousand that is most of baton's cost.
+// Conn is a connection to Redis. In addition to redigo's methods it can scan a key, and it can send many commands together and read
+// their texts into one buffer, see [Question]. redigo itself allocates several objects for every text. With hundreds of thousands of
+// rows, these allocations would be most of baton's cost.
 type Conn interface {
 	redis.ConnWithContext
 	redis.ConnWithTimeout
 
-	// Ask asks a question. No other command may be under way on the connection. It also returns the error of q.Read.
+	// Ask asks a question. No other command may be pending on the connection. Ask also returns the error of q.Read.
 	Ask(ctx context.Context, q *Question) error
-	// ScanKey continues a pass over a key at cursor, "0" at the beginning, until it is over or there is enough. It returns the next
-	// cursor, "0" when the pass is over. An element that each gets is valid until the last element of the reply has been handed over;
-	// HSCAN and ZSCAN reply with pairs. pace bounds how much of the key one command visits, and learns from the replies.
+	// ScanKey continues a scan of a key at the place that the argument cursor names. The cursor is "0" at the beginning. It stops
+	// when the scan is over, or when the function enough returns true. It returns the next cursor, which is "0" when the scan is
+	// over. It calls the function each with every element; HSCAN and ZSCAN reply with pairs of elements. An element is valid until
+	// that function has received the last element of the same reply. The argument pace limits how many elements one command visits,
+	// and adapts to the replies.
 	ScanKey(ctx context.Context, command, key, cursor string, pace *Pace, enough func() bool,
 		each func(element []byte)) (next string, err error)
-	// CutOff announces that we are about to close the connection under a blocking command that is no longer needed. That says nothing
-	// about the other connections: if it did, two that wait would end each other again and again.
+	// CutOff announces that we are going to close the connection, because its blocking command is no longer needed. Without this
+	// announcement the pool would suspect the other connections to the server, and two blocked connections would end each other again and
+	// again.
 	CutOff()
 }
 
-// wire is a connection of redigo that can also read and write directly.
+// wire is a redigo connection with its socket, so that we can also read and write the socket directly.
 type wire struct {
 	redigo
 	raw     net.Conn
@@ -45,7 +49,7 @@ type wire struct {
 	answers Answers
 }
 
-// redigo is the set of methods of every connection of that library.
+// redigo lists the methods of a redigo connection that wire uses.
 type redigo interface {
 	redis.ConnWithContext
 	redis.ConnWithTimeout
@@ -55,7 +59,8 @@ func newWire(c redis.Conn, raw net.Conn, timeout time.Duration) *wire {
 	return &wire{redigo: c.(redigo), raw: raw, timeout: timeout}
 }
 
-// The sizes of a wire's buffers: of the one for reading, and of those that it keeps for the next question.
+// These are sizes in bytes. wireReads is the size of the buffer for reading. wireKeeps is the size of the largest buffers that are
+// kept for the next question.
 const (
 	wireReads = 64 << 10
 	wireKeeps = 1 << 20
@@ -63,7 +68,7 @@ const (
 
 var (
 	errBrokenWire = errors.New("this connection broke in the middle of a reply")
-	errNotTexts   = errors.New("what Redis sent is something else than the texts that were asked for")
+	errNotTexts   = errors.New("unexpected reply from Redis: not a list of texts")
 )
 
 // Err implements redis.Conn.
@@ -83,7 +88,8 @@ func (w *wire) Ask(ctx context.Context, q *Question) error {
 	return q.Read(&w.answers)
 }
 
-// during runs do, which uses the wire directly. If do fails, or ctx ends, the connection is unusable; except after a refusal.
+// during runs the function do, which uses the socket directly. If that function fails or ctx ends, the connection is unusable. After
+// a refusal by the server it stays usable.
 func (w *wire) during(ctx context.Context, do func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -101,7 +107,7 @@ func (w *wire) during(ctx context.Context, do func() error) error {
 	return headers.At(err, w.server)
 }
 
-// forget frees buffers that have become large.
+// forget frees buffers that have become too large.
 func (w *wire) forget() {
 	if cap(w.request) > wireKeeps || cap(w.answers.All) > wireKeeps {
 		w.request, w.answers = nil, Answers{}
@@ -122,7 +128,7 @@ func (w *wire) exchange(q *Question) error {
 	return w.nothingLeft()
 }
 
-// send sends the request.
+// send sends the bytes in w.request.
 func (w *wire) send() error {
 	if err := w.raw.SetWriteDeadline(time.Now().Add(w.timeout)); err != nil {
 		return err
@@ -136,12 +142,12 @@ func (w *wire) send() error {
 
 func (w *wire) nothingLeft() error {
 	if w.reader.Buffered() > 0 {
-		return fmt.Errorf("%w: more than there were questions", errNotTexts)
+		return fmt.Errorf("%w: more replies than commands", errNotTexts)
 	}
 	return nil
 }
 
-// inTime reads from the wire as long as the next bytes come in time.
+// inTime reads from the socket. Each call of Read fails if no bytes arrive within the time limit.
 type inTime struct{ *wire }
 
 func (r inTime) Read(p []byte) (int, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// hmget asks for fields of keys, and writes the replies down: "-" for no text.
+// hmget asks for fields of keys, and returns the replies as one text, with "-" for a missing text.
 func hmget(ctx context.Context, c interface {
 	Ask(ctx context.Context, q *Question) error
 }, keys []string, fields ...string) (got []string, err error) {
@@ -56,7 +56,7 @@ func TestTextsOfAnySizeAreReadAsTheyAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	long := strings.Repeat("0123456789\r\n", 50_000) // longer than the buffer, and than what is kept
+	long := strings.Repeat("0123456789\r\n", 50_000) // longer than the buffer, and longer than the buffer that is kept
 	g.Do("HSET", "k", "a", "", "b", "\r\n$5\r\n*1\r\n\x00\xff", "c", long)
 	g.Do("SET", "text", "x")
 	for range 3 {
@@ -72,7 +72,7 @@ func TestTextsOfAnySizeAreReadAsTheyAre(t *testing.T) {
 	}
 }
 
-// served is a wire whose other end reads what is asked and says reply.
+// served returns a wire whose other end reads the request and sends the given reply.
 func served(t *testing.T, reply string, then func(net.Conn)) *wire {
 	t.Helper()
 	here, there := net.Pipe()
@@ -105,10 +105,10 @@ func TestConnectionIsOfNoUseAfterHalfAReply(t *testing.T) {
 		{"*1\r\n$-2\r\n", hangUp, errNotTexts},
 		{"\r\n", hangUp, errNotTexts},
 		{"*1\r\n$1\r\na\r\n+more\r\n", hangUp, errNotTexts},
-		{"*1\r\n*1\r\n$1\r\na\r\n", hangUp, errNotTexts}, // nested, which was not asked for
+		{"*1\r\n*1\r\n$1\r\na\r\n", hangUp, errNotTexts}, // a nested reply, which the question does not allow
 		{"*1\r\n$0123456789\r\n", hangUp, io.ErrUnexpectedEOF},
 		{"*1\r\n$1\rxa\r\n", hangUp, errNotTexts},
-		{"*1\r\n$9\r\na", func(net.Conn) {}, context.DeadlineExceeded}, // by the connection's own timeout
+		{"*1\r\n$9\r\na", func(net.Conn) {}, context.DeadlineExceeded}, // the connection's own timeout ends the wait
 	} {
 		w := served(t, c.reply, c.then)
 		_, err := hmget(t.Context(), w, []string{"k"}, "f")
@@ -135,7 +135,7 @@ func TestAskingEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// entriesOf asks for the entries of a stream, and writes the reply down as it is nested.
+// entriesOf asks for the entries of a stream, and returns the reply as a text that shows the nesting.
 func entriesOf(ctx context.Context, c interface {
 	Ask(ctx context.Context, q *Question) error
 }, key string) (text, taken string, err error) {
@@ -163,7 +163,7 @@ func entriesOf(ctx context.Context, c interface {
 	return text, taken, err
 }
 
-// Whatever is asked for next, a text that was taken stays what it was.
+// A text that was taken must not change when the next question is asked.
 func TestNestedRepliesAreReadAsTheyAre(t *testing.T) {
 	g := newRig(t)
 	c, err := g.store.Conn(t.Context(), "k")
@@ -203,7 +203,7 @@ func TestNestedRepliesAreReadAsTheyAre(t *testing.T) {
 		"*1\r\n*2\r\n$3\r\n1-1\r\n":      io.ErrUnexpectedEOF,
 		"*1\r\n*-1\r\n":                  errNotTexts,
 		"*1\r\n*1\r\n:1\r\n":             errNotTexts,
-		"*1\r\n*0\r\n$1\r\na\r\n":        errNotTexts, // more than there were
+		"*1\r\n*0\r\n$1\r\na\r\n":        errNotTexts, // the reply has more elements than it announces
 		"*1\r\n*2\r\n$1\r\na\r\n$1\r\nb": io.ErrUnexpectedEOF,
 	} {
 		w := served(t, reply, func(c net.Conn) { _ = c.Close() })

@@ -10,32 +10,33 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// scanCount is the most elements that one command of a scan visits, scanBytes the aim for the bytes of its reply.
+// scanCount is the maximum number of elements that one scan command visits. scanBytes is the intended size of its reply in bytes.
 const (
 	scanCount = 1000
 	scanBytes = 1 << 20
 )
 
-// NewScanPace is the pace of a pass by SCAN, HSCAN, SSCAN or ZSCAN.
+// NewScanPace returns the pace for a scan by SCAN, HSCAN, SSCAN or ZSCAN.
 func NewScanPace() *Pace {
 	p := NewPace(scanCount, scanBytes)
 	return &p
 }
 
-// NewNamePace is the pace of a pass over names, of keys or of rows, which are short: it begins
-// with many, and a pass over few takes one command.
+// NewNamePace returns the pace for a scan of the names of keys or rows. Names are short, so the pace begins with many names. A scan of
+// few names then needs only one command.
 func NewNamePace() *Pace {
 	p := NewScanPace().From(scanCount / 4)
 	return &p
 }
 
-// scanning is HSCAN, SSCAN or ZSCAN, one after the other. Unless elements are large, the next command is sent as soon as the cursor is
-// known, so that Redis collects its elements while we read the last reply.
+// scanning is a series of HSCAN, SSCAN or ZSCAN commands. The next command is sent as soon as the cursor has arrived, so that Redis
+// executes it while we read the rest of the reply. If the elements are large, the next command is sent only after the end of the
+// reply.
 type scanning struct {
 	command, key string
 	cursor       string // the next cursor; "0" at the beginning, and when the pass is over
 	pace         *Pace
-	sent         time.Time // the last command
+	sent         time.Time // the time when the last command was sent
 	each         func(element []byte)
 	enough       func() bool // called after every reply
 }
@@ -75,8 +76,9 @@ func (w *wire) sendScan(q *scanning) error {
 	return w.send()
 }
 
-// readScan reads one reply, and sends the next command if the pass goes on: during the reading, unless a reply has a large element, since
-// two of those must not be in memory at once.
+// readScan reads one reply, and sends the next command if the scan is not finished. Usually readScan sends the command before it has
+// read the whole reply. But if elements are large, it sends the command after the reply, because two large elements must not be in
+// memory at once.
 func (w *wire) readScan(q *scanning) (more bool, err error) {
 	n, err := readArray(w.reader)
 	took := time.Since(q.sent)

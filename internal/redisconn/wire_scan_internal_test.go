@@ -35,7 +35,7 @@ func TestScanFindsEveryElementOfAnyKind(t *testing.T) {
 	}
 	slices.Sort(all)
 	for _, key := range []string{"set", "hash"} {
-		for _, steps := range []int{1, 3, 1000} { // elements after which there is enough, in replies
+		for _, steps := range []int{1, 3, 1000} { // the number of elements after which the scan has enough
 			var found []string
 			replies, cursor := 0, "0"
 			for first := true; first || cursor != "0"; first = false {
@@ -90,7 +90,7 @@ func TestConnectionIsOfNoUseAfterHalfAScan(t *testing.T) {
 		{"*2\r\n$1\r\n0\r\n*1\r\n$-1\r\n", errNotTexts},
 		{"*2\r\n$1\r\n0\r\n$1\r\na\r\n", errNotTexts},
 		{"*2\r\n$1\r\n0\r\n*0\r\n+more\r\n", errNotTexts},
-		{"*2\r\n$1\r\n0\r\n-ERR x\r\n", errNotTexts}, // half a reply is no refusal
+		{"*2\r\n$1\r\n0\r\n-ERR x\r\n", errNotTexts}, // an error inside of a reply is no refusal
 	} {
 		w := served(t, c.reply, hangUp)
 		_, err := w.ScanKey(t.Context(), "SSCAN", "k", "0", NewScanPace(), never, func([]byte) {})

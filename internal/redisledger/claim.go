@@ -11,7 +11,7 @@ import (
 	"baton/internal/redisconn"
 )
 
-// claimed describes a claim: its run, its conditions, and its name in errors.
+// claimed describes the claim of a run: the run, the conditions for the claim, and a name of the claim for error messages.
 type claimed struct {
 	run         job.Run
 	needs, what string
@@ -31,7 +31,8 @@ func (l *Ledger) claimed(r job.Run) claimed {
 	return c
 }
 
-// args are those of the script, up to the run itself.
+// args returns the arguments of the script that claims a run. The argument run contains the last of these arguments, which describe
+// the run itself.
 func (l *Ledger) args(c claimed, run ...any) []any {
 	r := c.run
 	return append([]any{
@@ -40,7 +41,7 @@ func (l *Ledger) args(c claimed, run ...any) []any {
 	}, run...)
 }
 
-// verdict translates the script's reply into an error.
+// verdict translates the reply of the script that claims a run into an error. It returns nil if the run was claimed.
 func (l *Ledger) verdict(c claimed, reply any, err error) error {
 	answer, err := redis.Strings(reply, err)
 	if err != nil {
@@ -56,11 +57,11 @@ func (l *Ledger) verdict(c claimed, reply any, err error) error {
 	case "not_leader":
 		return fmt.Errorf("%s: %w (%q has owner %q)", c.what, job.ErrNotLeader, l.fence, answer[1])
 	case "future":
-		return fmt.Errorf("%s: %w: by %s ms of redis' time; is this host's clock right? Check its time synchronisation", c.what,
+		return fmt.Errorf("%s: %w: the difference is %s ms; is this host's clock right? Check its time synchronisation", c.what,
 			job.ErrAhead, answer[1])
 	}
 	if c.needs == "request" {
-		return fmt.Errorf("%s: %w: started before, withdrawn, or too old", c.what, job.ErrSlotTaken)
+		return fmt.Errorf("%s: %w: the run was started before or withdrawn, or its order is too old", c.what, job.ErrSlotTaken)
 	}
 	return fmt.Errorf("%s: %w (last slot in ms: %s)", c.what, job.ErrSlotTaken, answer[1])
 }
@@ -76,8 +77,7 @@ func (l *Ledger) Claim(ctx context.Context, r job.Run) error {
 	return l.verdict(c, reply, err)
 }
 
-// ClaimIdle implements job.Ledger. All claims go out in one pipeline, and each is a script that
-// claims and records.
+// ClaimIdle implements job.Ledger. It sends all claims in one pipeline. Each claim is a script that also records the run's end.
 func (l *Ledger) ClaimIdle(ctx context.Context, recs []job.Record) []error {
 	asked := make([]claimed, len(recs))
 	args := make([][]any, len(recs))
@@ -93,13 +93,13 @@ func (l *Ledger) ClaimIdle(ctx context.Context, recs []job.Record) []error {
 	return answers
 }
 
-// answer is one of a pipeline.
+// answer is the reply to one script of a pipeline, or the error of this script.
 type answer struct {
 	reply any
 	err   error
 }
 
-// scripts runs a script with each of some arguments, in one pipeline.
+// scripts runs a script once for each element of args, in one pipeline.
 func (l *Ledger) scripts(ctx context.Context, s *redis.Script, args [][]any) []answer {
 	answers := make([]answer, len(args))
 	replies, err := func() ([]any, error) {
@@ -122,7 +122,7 @@ func (l *Ledger) scripts(ctx context.Context, s *redis.Script, args [][]any) []a
 		answers[i].reply = replies[i]
 		refusal, refused := replies[i].(redis.Error)
 		switch {
-		case refused && redisconn.Code(refusal) == "NOSCRIPT": // nothing was done; the first to ask again makes it known
+		case refused && redisconn.Code(refusal) == "NOSCRIPT": // no script was run; the first repetition sends the script's text
 			answers[i].reply, answers[i].err = l.script(ctx, s, args[i])
 		case refused:
 			answers[i] = answer{err: refusal}

@@ -16,14 +16,14 @@ import (
 	"baton/internal/redisconn"
 )
 
-// StateMissed is the State of a history entry for slots that were not run.
+// StateMissed is the State of a history entry for slots that did not run.
 const StateMissed job.State = "missed"
 
-// JobState is the ledger's state of a job.
+// JobState is the state of a job that the ledger has recorded.
 type JobState struct {
 	Job                 string
 	Begun               time.Time    // the first slot that was claimed; zero: none ever was
-	Known               time.Time    // since when a leader has known the job, if it had never run by then; zero: not known
+	Known               time.Time    // the time when a leader first knew the job, if the job had not run by then; zero: unknown
 	LastSlot            time.Time    // zero: no slot was claimed yet
 	MissedUntil         time.Time    // zero: no slot is known as missed
 	Running             []OpenRun    // in the order of their starts
@@ -33,31 +33,33 @@ type JobState struct {
 	Fresh               time.Time    // everything written before this time has been flushed; zero: never
 	ConsecutiveFailures int64        // since LastSuccess
 	DeadLetters         *int64       // waiting in the database, as a leader last counted; nil: not counted
-	Unaccepted          int64        // rows that wait to be accepted as the job's
+	Unaccepted          int64        // the number of rows that wait to be accepted as rows of the job
 	Paused              *JobPause    // nil if not paused
-	Pauses              []Stretch    // the last pauses that have ended, of the job and of all
-	Refused             Refusal      // of the last manual run that was refused
-	Cancelled           Cancelled    // of the last order to cancel runs
-	// Operation is the last operation that has begun, Verified the last verification that came to its end.
+	Pauses              []TimeRange  // the last pauses that have ended, of the job and of all jobs
+	Refused             Refusal      // the refusal of the last refused manual run
+	Cancelled           Cancelled    // the outcome of the last order to cancel runs
+	// Operation is the last operation that has begun. Verified is the last verification that came to its end.
 	Operation, Verified *OperationState
+	// VerifiedUntil ends the slots of scheduled verifications that are ordered. It is zero if no verification was ordered by schedule.
+	VerifiedUntil time.Time
 }
 
-// RunsUnder reports whether a run goes on under the leader that there is: one of a leader
-// that has died stays open until the next one closes it.
+// RunsUnder reports whether the leader with the given owner has an open run. A run of a dead leader stays open until the next leader
+// closes it.
 func (s JobState) RunsUnder(owner string) bool {
 	return slices.ContainsFunc(s.Running, func(r OpenRun) bool { return r.Term.Owner == owner })
 }
 
-// Stretch is a time from its first moment to its last.
-type Stretch struct{ From, To time.Time }
+// TimeRange is the time between two moments.
+type TimeRange struct{ From, To time.Time }
 
-// OpenRun is a run that was claimed and not yet reported as finished; its leader may be dead.
+// OpenRun is a run that was claimed and has no recorded end. Its leader may be dead.
 type OpenRun struct {
 	job.Record
-	Progress *Progress // nil: it has reported none yet
+	Progress *Progress // nil: the run has not reported its progress yet
 }
 
-// Jobs returns the state of each named job, in that order, in one round trip.
+// Jobs returns the states of the named jobs, in the order of the argument names. It needs one round trip.
 func (l *Ledger) Jobs(ctx context.Context, names []string) ([]JobState, error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -69,7 +71,7 @@ func (l *Ledger) Jobs(ctx context.Context, names []string) ([]JobState, error) {
 	defer c.Close()
 	commands := l.askPauses()
 	for _, name := range names {
-		// All fields, also unknown ones: the hash is small and bounded.
+		// HGETALL also reads unknown fields: the hash is small and has a limited size.
 		commands = append(commands, redisconn.Cmd("HGETALL", l.keys.Job(name)))
 	}
 	if err := redisconn.SendAll(c, commands...); err != nil {
@@ -96,7 +98,7 @@ func (l *Ledger) Jobs(ctx context.Context, names []string) ([]JobState, error) {
 	return states, nil
 }
 
-// stateOfJob decodes the hash of a job, without its pause.
+// stateOfJob decodes the hash of a job, but not its pause.
 func stateOfJob(name string, fields map[string]string) JobState {
 	return JobState{
 		Job:                 name,
@@ -116,10 +118,11 @@ func stateOfJob(name string, fields map[string]string) JobState {
 		Cancelled:           cancelledOf(fields),
 		Operation:           operationOf(name, fields["operation"]),
 		Verified:            operationOf(name, fields["verified"]),
+		VerifiedUntil:       millisField(fields["verify_until"]),
 	}
 }
 
-// openRuns reads the runs that are open, the earliest first.
+// openRuns decodes the open runs of a job. The earliest run comes first.
 func openRuns(name string, fields map[string]string) []OpenRun {
 	var open []OpenRun
 	for field, value := range fields {
@@ -146,7 +149,7 @@ func openRuns(name string, fields map[string]string) []OpenRun {
 	return open
 }
 
-// retrialOf reads "SLOT ATTEMPT AT".
+// retrialOf decodes a text of the form "SLOT ATTEMPT AT". It returns nil if the text has another form.
 func retrialOf(text string) *job.Retrial {
 	parts := strings.Fields(text)
 	if len(parts) != 3 {
@@ -155,8 +158,8 @@ func retrialOf(text string) *job.Retrial {
 	return &job.Retrial{Slot: millisField(parts[0]), Attempt: int(intField(parts[1])), At: millisField(parts[2])}
 }
 
-// HistoryEntry is a finished run, or missed slots: then State is [StateMissed], and the Record
-// has only the fields of Missed and the term that recorded it.
+// HistoryEntry is a finished run, or an entry for missed slots. For missed slots the State is [StateMissed], and the entry contains
+// only Missed and the term that recorded the missed slots.
 type HistoryEntry struct {
 	job.Record
 	Entry  string    // its id in the history
@@ -170,8 +173,8 @@ func (l *Ledger) History(ctx context.Context, name string, n int) ([]HistoryEntr
 	return entries, err
 }
 
-// HistoryBefore returns the last n entries of a job that are older than the one with an
-// id, the newest first; "" begins with the newest.
+// HistoryBefore returns up to n entries of a job, the newest first. All of them are older than the entry with this id. If the id is
+// "", HistoryBefore begins at the newest entry.
 func (l *Ledger) HistoryBefore(ctx context.Context, name, id string, n int) ([]HistoryEntry, error) {
 	at := "+"
 	if id != "" {
@@ -206,11 +209,11 @@ func (l *Ledger) Runs(ctx context.Context, name string, n int) ([]job.Record, er
 	return runs, nil
 }
 
-// findPage is the number of entries per request: other clients are served in between.
+// findPage is the maximum number of entries that one request reads. Redis can serve other clients between two requests.
 const findPage = 100
 
-// FindRun finds a finished run by its id among the last most entries of a job's
-// history, the newest first. It is nil if it is not there.
+// FindRun finds a finished run by its id. It searches the job's history from the newest entry backwards. The argument most is the
+// maximum number of searched entries. FindRun returns nil if the run is not among these entries.
 func (l *Ledger) FindRun(ctx context.Context, name, id string, most int) (*job.Record, error) {
 	for before := "+"; before != "" && most > 0; most -= findPage {
 		var entries []HistoryEntry
@@ -227,14 +230,14 @@ func (l *Ledger) FindRun(ctx context.Context, name, id string, most int) (*job.R
 	return nil, nil
 }
 
-// stored is an undecoded entry of the history.
+// stored is an entry of the history before it is decoded.
 type stored struct {
 	id     string
 	fields map[string]string
 }
 
-// historyBefore returns up to n entries before a place in the history, the newest first, and
-// the place of the next page, "" at the end.
+// historyBefore returns up to n entries of the history, the newest first. The argument before is the place in the history that they
+// come before. The result next is the place for the next page, or "" at the end of the history.
 func (l *Ledger) historyBefore(ctx context.Context, name, before string, n int) (entries []HistoryEntry, next string, err error) {
 	found, err := l.storedBefore(ctx, name, before, n)
 	if err != nil {
@@ -252,8 +255,9 @@ func (l *Ledger) historyBefore(ctx context.Context, name, before string, n int) 
 	return entries, next, nil
 }
 
-// storedBefore reads those entries. The entry that idle runs may still join is not in the stream
-// yet. It is read first: if it moves to the stream meanwhile, it is found there.
+// storedBefore reads up to n entries of a job's history. The argument before is the place in the history that they come before. The
+// newest entry of idle runs is not in the stream yet, as long as more idle runs may join it. storedBefore reads that entry first,
+// and then the stream. So if the entry moves to the stream between the two reads, storedBefore finds it in the stream.
 func (l *Ledger) storedBefore(ctx context.Context, name, before string, n int) ([]stored, error) {
 	c, err := l.store.Conn(ctx, l.keys.Lock())
 	if err != nil {
@@ -289,7 +293,7 @@ func (l *Ledger) storedBefore(ctx context.Context, name, before string, n int) (
 	return all[:min(n, len(all))], nil
 }
 
-// historyEntry decodes an entry of the history; ok is false for an unknown kind.
+// historyEntry decodes an entry of the history. The result ok is false if the kind of the entry is unknown.
 func historyEntry(name, id string, fields map[string]string) (e HistoryEntry, ok bool) {
 	ms, _, _ := strings.Cut(id, "-")
 	e.Entry, e.At = id, millisField(ms)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// idleEntry reads the entry that idle runs may still join.
+// idleEntry decodes the newest entry of runs that found nothing to do, as long as more such runs may join this entry.
 func idleEntry(text string) (e stored, ok bool) {
 	var list []string
 	if json.Unmarshal([]byte(text), &list) != nil || len(list)%2 != 0 {
@@ -16,16 +16,16 @@ func idleEntry(text string) (e stored, ok bool) {
 	for i := 0; i < len(list); i += 2 {
 		e.fields[list[i]] = list[i+1]
 	}
-	e.id = e.fields["at"] + "-999999" // after all that were added in that millisecond
+	e.id = e.fields["at"] + "-999999" // after all entries that were added in that millisecond
 	return e, e.fields["id"] != ""
 }
 
-// withIdle puts it where it belongs among those of the stream: before them, unless an older
-// version of baton has added some since.
+// withIdle inserts the entry idle among the entries of the stream, which are sorted from the newest to the oldest. This entry is the
+// newest, unless an older version of baton has added entries since.
 func withIdle(all []stored, idle stored) []stored {
 	for _, e := range all {
 		if e.fields["id"] == idle.fields["id"] {
-			return all // it was added while they were read
+			return all // idle was added to the stream while the stream was read
 		}
 	}
 	at := slices.IndexFunc(all, func(e stored) bool { return older(e.id, idle.id) })
@@ -35,7 +35,7 @@ func withIdle(all []stored, idle stored) []stored {
 	return slices.Insert(all, at, idle)
 }
 
-// older compares ids of entries.
+// older reports whether the entry with the first id is older than the entry with the second id.
 func older(id, than string) bool {
 	a, b := strings.SplitN(id, "-", 2), strings.SplitN(than, "-", 2)
 	if intField(a[0]) != intField(b[0]) {

@@ -13,7 +13,7 @@ import (
 	"baton/internal/job"
 )
 
-// missedAt is one slot of job "users" that was missed in the n-th minute.
+// missedAt returns one missed slot of job "users" in the given minute.
 func missedAt(minute int, reason job.Reason) job.Missed {
 	at := slotZero.Add(time.Duration(minute) * time.Minute)
 	return job.Missed{Job: "users", Reason: reason, Count: 1, First: at, Slot: at, After: at.Add(-time.Minute)}
@@ -28,8 +28,8 @@ func miss(t *testing.T, l *Ledger, m job.Missed) {
 	}
 }
 
-// entriesOf is the history in short, the newest first: a run's id, or why slots were
-// missed, how many, and from which to which minute.
+// entriesOf returns the history in a short form, the newest entry first: the id of a run, or the reason, the number, and the first and
+// last minute of missed slots.
 func entriesOf(t *testing.T, l *Ledger) []string {
 	t.Helper()
 	history, err := l.History(t.Context(), "users", 100)
@@ -61,9 +61,9 @@ func TestMissedSlotsThatTouchAreOneEntryOfTheHistory(t *testing.T) {
 	many := missedAt(8, job.ReasonOverlap)
 	many.First, many.After, many.Count = slotZero.Add(5*time.Minute), slotZero.Add(4*time.Minute), 4
 	miss(t, l, many)
-	miss(t, l, missedAt(3, job.ReasonOverlap)) // asked again, late
+	miss(t, l, missedAt(3, job.ReasonOverlap)) // a late repetition of the same request
 	miss(t, l, missedAt(9, job.ReasonPaused))
-	miss(t, l, missedAt(11, job.ReasonPaused)) // the tenth was run
+	miss(t, l, missedAt(11, job.ReasonPaused)) // the slot of minute 10 was run
 	run("r2", 12)
 	unjoined := missedAt(13, job.ReasonPaused)
 	unjoined.After = time.Time{}
@@ -156,7 +156,7 @@ func TestHistoryTellsAllOfARun(t *testing.T) {
 	}
 }
 
-// As the version before wrote them.
+// The entries have the form that an earlier version wrote.
 func TestOldEntriesOfTheHistoryStayReadable(t *testing.T) {
 	g, l := ledgerRig(t)
 	g.Do("XADD", "{baton}:job:users:runs", "*", "id", "r1", "state", "succeeded", "slot", slotZero.UnixMilli(),
@@ -200,5 +200,35 @@ func TestHistoryIsCappedByCountAndAge(t *testing.T) {
 	}
 	if n := g.Num("XLEN", "{baton}:job:users:runs"); n != defaultKeep {
 		t.Errorf("%d entries are kept, want %d", n, defaultKeep)
+	}
+}
+
+// A leader reports the end of a failed run, and its reply is lost. The next leader makes the second attempt, whose entry takes the place of
+// the first in a short history. The repeated report must not grant the second attempt once more.
+func TestARepeatedEndGrantsNoRetrialTwice(t *testing.T) {
+	g, _ := ledgerRig(t)
+	for _, keep := range []int{1, 2} {
+		l := NewLedger(g.store, LedgerOptions{LockKey: "baton", Keep: keep})
+		slot := time.Now().Truncate(time.Second).Add(-time.Minute)
+		attempt := func(id string, n int) job.Run {
+			r := job.Run{ID: id, Job: fmt.Sprint("keeps", keep), Slot: slot, Attempt: n, Trigger: job.TriggerSchedule,
+				Term: job.Term{Owner: "a", Epoch: 1, NodeID: "n"}}
+			if n > 1 {
+				r.Trigger = job.TriggerRetry
+			}
+			return r
+		}
+		end := func(id string, n int, state job.State, retryAt time.Time) {
+			t.Helper()
+			finish(t, l, job.Record{Run: attempt(id, n), State: state, Started: slot, Finished: slot.Add(time.Second), RetryAt: retryAt})
+		}
+		claim(t, l, attempt("1", 1))
+		end("1", 1, job.StateFailed, slot.Add(2*time.Second))
+		claim(t, l, attempt("2", 2))
+		end("2", 2, job.StateSucceeded, time.Time{})
+		end("1", 1, job.StateFailed, slot.Add(2*time.Second))
+		if err := l.Claim(t.Context(), attempt("3", 2)); err == nil {
+			t.Errorf("with %d entries the second attempt was granted twice", keep)
+		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"baton/internal/job"
 )
 
-// idleRun is the end of a run that has found nothing to do.
+// idleRun returns the record of a run that has found nothing to do.
 func idleRun(id string, minute int, owner string) job.Record {
 	rec := ended(newRun(id, minute, owner), job.StateSucceeded, "")
 	rec.Result = job.Result{}
@@ -26,7 +26,7 @@ func claimIdle(t *testing.T, l *Ledger, recs ...job.Record) {
 	}
 }
 
-// folded is the history in short, like entriesOf, with how many runs an entry is and from which minute to which.
+// folded returns the history in a short form, like entriesOf, with the number of runs of each entry, and their first and last minute.
 func folded(t *testing.T, l *Ledger) []string {
 	t.Helper()
 	history, err := l.History(t.Context(), "users", 100)
@@ -62,7 +62,7 @@ func TestIdleRunsThatFollowOneAnotherAreOneEntryOfTheHistory(t *testing.T) {
 	}
 	wantFolded(t, l, "i2 4: 2-5", "r1")
 
-	// Whatever else is on record stands between those before it and those after it.
+	// Any other entry separates the idle runs before it from the idle runs after it.
 	run("r6", 6)
 	claimIdle(t, l, idleRun("i7", 7, "a"))
 	miss(t, l, missedAt(8, job.ReasonOverlap))
@@ -71,13 +71,13 @@ func TestIdleRunsThatFollowOneAnotherAreOneEntryOfTheHistory(t *testing.T) {
 	caughtUp.Trigger = job.TriggerCatchUp
 	claimIdle(t, l, caughtUp)
 	claimIdle(t, l, idleRun("i11", 11, "a"))
-	g.Do("SET", "baton", "b", "PX", 60_000) // another term
+	g.Do("SET", "baton", "b", "PX", 60_000) // another term begins
 	claimIdle(t, l, idleRun("i12", 12, "b"))
-	// One that goes on meanwhile has a slot of its own.
+	// A run that is in progress at that time has its own slot.
 	claim(t, l, newRun("r13", 13, "b"))
 	claimIdle(t, l, idleRun("i14", 14, "b"))
 	finish(t, l, ended(newRun("r13", 13, "b"), job.StateSucceeded, ""))
-	// An entry is an hour long at most.
+	// An entry covers one hour at most.
 	for minute := 15; minute < 15+70; minute++ {
 		claimIdle(t, l, idleRun(fmt.Sprint("i", minute), minute, "b"))
 	}
@@ -112,7 +112,7 @@ func TestIdleRunsEndARowOfFailures(t *testing.T) {
 	wantFolded(t, l, "r3", "i2 1: 2-2", "r1")
 }
 
-// The entry that may still grow is not in the stream, and has its place among the others all the same.
+// The entry that more runs may join is not in the stream, but must be returned at its place among the other entries.
 func TestHistoryIsReadPageByPageFromTheIdleRunsOn(t *testing.T) {
 	_, l := ledgerRig(t)
 	for minute := range 5 {
@@ -148,7 +148,7 @@ func TestHistoryIsReadPageByPageFromTheIdleRunsOn(t *testing.T) {
 	}
 }
 
-// What is written by a version that does not know of idle runs is read in its order.
+// Entries of a version without idle runs must be read in the right order.
 func TestIdleRunsStandInTheHistoryBeforeWhatAnOlderVersionAdded(t *testing.T) {
 	g, l := ledgerRig(t)
 	claimIdle(t, l, idleRun("i1", 1, "a"))
@@ -158,7 +158,8 @@ func TestIdleRunsStandInTheHistoryBeforeWhatAnOlderVersionAdded(t *testing.T) {
 	claimIdle(t, l, idleRun("i3", 3, "a"))
 }
 
-// A run that finds nothing to do costs so many commands, and one that does not so many: a new one is to be noticed.
+// The test limits the number of commands of a run that finds nothing to do, and of a run that does work, so that a new command is
+// noticed.
 func TestWhatARunCostsRedis(t *testing.T) {
 	g, l := ledgerRig(t)
 	const jobs = 20
@@ -170,7 +171,7 @@ func TestWhatARunCostsRedis(t *testing.T) {
 		}
 		return all
 	}
-	claimIdle(t, l, recs(1)...) // makes the script known, and the hashes
+	claimIdle(t, l, recs(1)...) // loads the script, and creates the hashes
 	sum := func(calls map[string]int64) (n int64) {
 		for _, c := range calls {
 			n += c
@@ -187,7 +188,7 @@ func TestWhatARunCostsRedis(t *testing.T) {
 		claim(t, l, r)
 		finish(t, l, ended(r, job.StateSucceeded, ""))
 	})
-	if n := sum(full); n > 2+6+9 { // finish puts the idle runs into the history, too
+	if n := sum(full); n > 2+6+9 { // finish also moves the idle runs to the history
 		t.Errorf("a run with work: %d commands: %v", n, full)
 	}
 }

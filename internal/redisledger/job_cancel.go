@@ -9,7 +9,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// allRuns means every run of a job.
+// allRuns stands in an order to cancel for all runs of the job.
 const allRuns = "*"
 
 // Cancel is an order to cancel runs of a job.
@@ -24,13 +24,13 @@ type Cancel struct {
 // Cancelled is the outcome of an order to cancel runs.
 type Cancelled struct {
 	ID    string   `json:"-"`    // of the order
-	Runs  []string `json:"runs"` // that were cancelled
+	Runs  []string `json:"runs"` // the IDs of the cancelled runs
 	Error string   `json:"error,omitempty"`
-	Retry int      `json:"retry,omitempty"` // the attempt of the retrial that was dropped; 0 without one
+	Retry int      `json:"retry,omitempty"` // the attempt of the dropped retrial; 0: no retrial was dropped
 }
 
-// OrderCancel asks the leader to cancel runs within a time. [ErrAsked] if another order waits.
-// A repeated call with the same ID is one order.
+// OrderCancel orders the leader to cancel runs. The order expires after the duration goodFor. OrderCancel returns [ErrAsked] if
+// another order to cancel runs of this job waits. Calls with the same ID are one order.
 func (l *Ledger) OrderCancel(ctx context.Context, c Cancel, goodFor time.Duration) error {
 	run := c.RunID
 	if run == "" {
@@ -48,7 +48,7 @@ func (l *Ledger) OrderCancel(ctx context.Context, c Cancel, goodFor time.Duratio
 	return nil
 }
 
-// AnswerCancel records the outcome of an order. It reports false if the order is gone.
+// AnswerCancel records the outcome of an order to cancel runs. It returns false if the order no longer exists.
 func (l *Ledger) AnswerCancel(ctx context.Context, c Cancel, answer Cancelled) (bool, error) {
 	text, err := json.Marshal(answer)
 	if err != nil {
@@ -57,7 +57,7 @@ func (l *Ledger) AnswerCancel(ctx context.Context, c Cancel, answer Cancelled) (
 	return l.end(ctx, cancels, c.Job, c.ID, string(text))
 }
 
-// WithdrawCancel takes an order back. It reports false if it is too late: it was answered.
+// WithdrawCancel withdraws an order to cancel runs. It returns false if the leader has already answered the order.
 func (l *Ledger) WithdrawCancel(ctx context.Context, c Cancel) (bool, error) {
 	return l.end(ctx, cancels, c.Job, c.ID, "")
 }

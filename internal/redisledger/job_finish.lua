@@ -35,7 +35,10 @@ remember(KEYS[2], ARGV[1], ARGV[2], now, unpack(ARGV, 10))
 redis.call('HDEL', KEYS[1], 'run:' .. id, 'progress:' .. id)
 
 if not lost and ARGV[8] ~= '' then
-  if not last or tonumber(last) <= tonumber(slot) then
+  -- A run of the last slot that is not open was recorded before, and the history does not have its entry any more. Its
+  -- retrial may have been claimed, and must not be granted twice.
+  local latest_slot = tonumber(last or '')
+  if not latest_slot or latest_slot < tonumber(slot) or open and latest_slot == tonumber(slot) then
     redis.call('HSET', KEYS[1], 'retry', slot .. ' ' .. ARGV[8])
   end
 end

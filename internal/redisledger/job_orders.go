@@ -24,7 +24,7 @@ var (
 	progressScript  = ledgerScript(1, "job_progress")
 )
 
-// ErrAsked means that another order of the same kind waits already.
+// ErrAsked means that another order of the same kind is already waiting.
 var ErrAsked = errors.New("already requested")
 
 // Refusal is the reason why a manual run was refused.
@@ -36,15 +36,16 @@ type Refusal struct {
 // Request asks for a manual run of a job.
 type Request struct {
 	Job   string
-	ID    string // the run's
+	ID    string // the ID of the run
 	By    string // "by alice: reason"
 	Force bool   // run it regardless of the job's overlap
-	// Queued: the leader waits for another run to end, and keeps the request alive.
+	// Queued means that the leader waits for another run to end, and keeps the request from expiring.
 	Queued bool
 }
 
-// Request asks the leader for a manual run, to be claimed within a time. Errors:
-// [job.ErrPaused], [ErrAsked]. A repeated call with the same ID is one request.
+// Request asks the leader for a manual run. The request expires after the duration goodFor, unless the leader claims it. Request
+// returns [job.ErrPaused] if the job is paused, and [ErrAsked] if another request for the job waits. Calls with the same ID are one
+// request.
 func (l *Ledger) Request(ctx context.Context, r Request, goodFor time.Duration) error {
 	force := "-"
 	if r.Force {
@@ -64,8 +65,8 @@ func (l *Ledger) Request(ctx context.Context, r Request, goodFor time.Duration) 
 	return nil
 }
 
-// Queue records that a request waits for another run to end, and extends its validity. It
-// reports false if the request is gone.
+// Queue records that a request waits for the end of another run. From now on, the request expires only after the duration goodFor.
+// It returns false if the request no longer exists.
 func (l *Ledger) Queue(ctx context.Context, r Request, goodFor time.Duration) (bool, error) {
 	waits, err := redis.Bool(l.script(ctx, queueScript, []any{l.keys.Control(), l.keys.Request(r.Job), r.ID, goodFor.Milliseconds()}))
 	if err != nil {
@@ -74,20 +75,20 @@ func (l *Ledger) Queue(ctx context.Context, r Request, goodFor time.Duration) (b
 	return waits, nil
 }
 
-// Withdraw takes a request back. It reports false if the request was answered already.
+// Withdraw withdraws a request. It returns false if the leader has already answered the request.
 func (l *Ledger) Withdraw(ctx context.Context, r Request) (bool, error) {
 	return l.end(ctx, manualRuns, r.Job, r.ID, "")
 }
 
-// Refuse answers a request that cannot be met. It reports false if the request is gone.
+// Refuse answers a request that the leader cannot fulfil. It returns false if the request no longer exists.
 func (l *Ledger) Refuse(ctx context.Context, r Request, reason string) (bool, error) {
 	return l.end(ctx, manualRuns, r.Job, r.ID, reason)
 }
 
-// orderKind is a kind of order to a job, and how such an order is ended.
+// orderKind is a kind of order for a job. It contains the script that ends such an order.
 type orderKind struct {
 	end   *redis.Script
-	field func(k script.Keys, job string) string // of the control hash
+	field func(k script.Keys, job string) string // returns the field in the control hash
 	what  string                                 // its name in errors, with id and job
 }
 
@@ -96,7 +97,7 @@ var (
 	cancels    = orderKind{cancelledScript, script.Keys.Cancel, "order %s to cancel runs of job %q"}
 )
 
-// end removes an order and records the answer, if any. It reports false if the order is gone.
+// end removes an order for a job, and records the leader's answer if there is one. It returns false if the order no longer exists.
 func (l *Ledger) end(ctx context.Context, k orderKind, job, id, answer string) (bool, error) {
 	ended, err := redis.Bool(l.script(ctx, k.end, []any{l.keys.Job(job), l.keys.Control(), k.field(l.keys, job), id, answer}))
 	if err != nil {
@@ -107,16 +108,15 @@ func (l *Ledger) end(ctx context.Context, k orderKind, job, id, answer string) (
 
 // Orders are the pending orders of operators for the leader's jobs.
 type Orders struct {
-	Requests []Request // in no order
+	Requests []Request // in any order
 	Cancels  []Cancel
-	// Operations are those that are not over, in no order.
+	// Operations are the operations that have not ended, in any order.
 	Operations []Operation
-	// Paused has, for each requested job, the reason of its pause or of the pause of all jobs;
-	// "" if it is not paused.
+	// Paused maps each requested job to the reason of its pause, or of the pause of all jobs. The reason is "" if the job is not paused.
 	Paused map[string]string
 }
 
-// Now is Redis' time. Claims of slots go by this clock.
+// Now returns Redis' time. Claims of slots use this clock.
 func (l *Ledger) Now(ctx context.Context) (time.Time, error) {
 	c, err := l.store.Conn(ctx, l.keys.Lock())
 	if err != nil {
@@ -130,7 +130,7 @@ func (l *Ledger) Now(ctx context.Context) (time.Time, error) {
 	return redisconn.Time(reply)
 }
 
-// Orders reads all orders, and the pauses of some jobs, in one round trip.
+// Orders reads all orders, and the pauses of the named jobs, in one round trip.
 func (l *Ledger) Orders(ctx context.Context, jobs []string) (o Orders, err error) {
 	c, err := l.store.Conn(ctx, l.keys.Lock())
 	if err != nil {
@@ -179,7 +179,7 @@ func (l *Ledger) Orders(ctx context.Context, jobs []string) (o Orders, err error
 	return o, nil
 }
 
-// ordersIn reads the orders in the control hash.
+// ordersIn decodes the orders to run jobs and to cancel runs from the fields of the control hash.
 func ordersIn(k script.Keys, fields map[string]string, now time.Time) (requests []Request, cancels []Cancel) {
 	for field, value := range fields {
 		parts := strings.SplitN(value, " ", 4)
@@ -201,24 +201,22 @@ func ordersIn(k script.Keys, fields map[string]string, now time.Time) (requests 
 	return requests, cancels
 }
 
-// wake makes the leader read the orders at once; without it the leader reads them a little
-// later.
+// wake makes the leader read the orders now. Otherwise the leader would read them at its next regular time.
 func (l *Ledger) wake(ctx context.Context) {
 	_, _ = l.store.Run(ctx, l.keys.Lock(), func(c redis.Conn) (any, error) {
 		return redis.DoContext(c, ctx, "PUBLISH", l.keys.Wake(), "control")
 	})
 }
 
-// Progress is the progress of a run.
+// Progress says how far a run is.
 type Progress struct {
 	Rows, Dead int64
 	Batches    int64
 	Backlog    int64 // records that waited when the run began; -1: not known
 }
 
-// Progress records the progress of an open run. fresh, if not zero: everything written before
-// that time has been flushed, which counts as success of a run that never ends. It reports
-// false if the run is not open any more.
+// Progress records the progress of an open run. If the time fresh is not zero, everything that was written before that time has been
+// flushed. For a run that never ends, this counts as a success. Progress returns false if the run is no longer open.
 func (l *Ledger) Progress(ctx context.Context, r job.Run, p Progress, fresh time.Time) (bool, error) {
 	success := any("")
 	if !fresh.IsZero() {
@@ -233,7 +231,7 @@ func (l *Ledger) Progress(ctx context.Context, r job.Run, p Progress, fresh time
 	return ours, nil
 }
 
-// progressOf decodes the progress that Progress wrote.
+// progressOf decodes the text that Progress wrote.
 func progressOf(text string) *Progress {
 	parts := strings.Fields(text)
 	if len(parts) != 4 {

@@ -16,7 +16,7 @@ import (
 	"baton/internal/redislock"
 )
 
-// manual is a run that was asked for.
+// manual returns a run that an operator has requested.
 func manual(id, owner string) job.Run {
 	r := newRun(id, 0, owner)
 	r.Trigger, r.Slot = job.TriggerManual, time.Now().Truncate(time.Millisecond)
@@ -55,7 +55,7 @@ func TestRequestIsCarriedOutOnceOverAFailover(t *testing.T) {
 		})
 	}
 	racers.Wait()
-	if won.Load() == 0 { // all of them are the same run, that asks again
+	if won.Load() == 0 { // all claims are repetitions for the same run
 		t.Error("nobody got the run that was asked for")
 	}
 	finish(t, l, ended(manual("m1", "b"), job.StateSucceeded, ""))
@@ -93,14 +93,14 @@ func TestRequestIsGoodForAWhileOnly(t *testing.T) {
 	if err := l.Claim(t.Context(), manual("m1", "a")); !errors.Is(err, job.ErrSlotTaken) {
 		t.Errorf("asked for too long ago: %v", err)
 	}
-	ask(t, l, "m2") // one that has ended is in nobody's way
+	ask(t, l, "m2") // a run that has ended does not block another request
 }
 
 func TestRequestThatWaitsForAnotherRunIsKeptAlive(t *testing.T) {
 	t.Parallel()
 	_, l := ledgerRig(t)
 	r := Request{Job: "users", ID: "m1", By: "by alice"}
-	const life = 2 * time.Second // outlives the next step
+	const life = 2 * time.Second // longer than the next step takes
 	if err := l.Request(t.Context(), r, life); err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestProgressIsThatOfAnOpenRun(t *testing.T) {
 	}
 }
 
-// Several may want the hints of one lock: its elector, and whoever carries out orders.
+// Several receivers may need the hints of one lock: the elector, and the code that carries out orders.
 func TestAnOrderIsHintedToAllWhoListen(t *testing.T) {
 	g, l := ledgerRig(t)
 	ctx, cancel := context.WithCancel(t.Context())

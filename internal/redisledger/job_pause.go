@@ -19,24 +19,24 @@ type JobPause struct {
 	All    bool      // all jobs of the election are paused
 }
 
-// allJobs is the prefix of the fields of the pause of all jobs in {K}:control. The pause of the
-// election has the same fields without the prefix.
+// allJobs is the prefix of the fields in {K}:control for the pause of all jobs. The pause of the election uses the same fields without
+// the prefix.
 const allJobs = "jobs_"
 
-// pauseFields are the fields of a pause, and of the last one that has ended.
+// pauseFields returns the names of the fields for a pause, and for the last pause that has ended.
 func pauseFields(prefix string) []any {
 	return []any{prefix + "paused_reason", prefix + "paused_at", prefix + "paused_until", prefix + "pause_began", prefix + "pause_ended"}
 }
 
-// pauses are the pause that holds, nil if none does, and the last that have ended.
+// pauses contains the pause that is in force, or nil, and the last pauses that have ended.
 type pauses struct {
 	now   *JobPause
-	ended []Stretch
+	ended []TimeRange
 }
 
-// Pause pauses a job, or with "" all jobs of the election, across terms: no slot is granted
-// until Resume, or until a time if it is not zero. It returns the pause that was in force, nil
-// without one; a second pause replaces reason and end.
+// Pause pauses the job with this name, or all jobs of the election if the name is "". The pause stays in force when the leader
+// changes. No slot is granted until Resume is called or, if the argument until is not zero, until that time. Pause returns the pause
+// that was already in force, or nil. A second pause replaces the reason and the end.
 func (l *Ledger) Pause(ctx context.Context, name, reason string, until time.Time) (before *JobPause, err error) {
 	ends := any("")
 	if !until.IsZero() {
@@ -45,8 +45,8 @@ func (l *Ledger) Pause(ctx context.Context, name, reason string, until time.Time
 	return l.pause(ctx, "pause", name, reason, ends)
 }
 
-// Resume ends the pause of a job, or with "" that of all jobs; neither ends the other. It
-// returns the pause, nil without one.
+// Resume ends the pause of the job with this name, or the pause of all jobs if the name is "". Each pause needs its own Resume. It returns
+// the pause that it ended, or nil.
 func (l *Ledger) Resume(ctx context.Context, name string) (was *JobPause, err error) {
 	return l.pause(ctx, "resume", name, "", "")
 }
@@ -67,7 +67,8 @@ func (l *Ledger) pause(ctx context.Context, doing, name, reason string, ends any
 	return &JobPause{At: millisField(was[0]), Reason: was[1], Until: millisField(was[2]), All: name == ""}, nil
 }
 
-// askPauses asks for Redis' time and the pause of all jobs: the first two replies, for pauseOfAll.
+// askPauses returns two commands, which read Redis' time and the pause of all jobs. They must be the first commands of a pipeline,
+// because pauseOfAll decodes the first two replies.
 func (l *Ledger) askPauses() []redisconn.Command {
 	return []redisconn.Command{redisconn.Cmd("TIME"), redisconn.Cmd("HMGET", append([]any{l.keys.Control()}, pauseFields(allJobs)...)...)}
 }
@@ -81,7 +82,7 @@ func pauseOfAll(replies []any) (now time.Time, all pauses, err error) {
 	return now, all, err
 }
 
-// decodePause decodes the values of pauseFields.
+// decodePause decodes the values of the fields that pauseFields lists.
 func decodePause(reply any, prefix string, now time.Time) (pauses, error) {
 	values, err := redis.Values(reply, nil)
 	if err != nil {
@@ -99,9 +100,9 @@ func decodePause(reply any, prefix string, now time.Time) (pauses, error) {
 	return pauseIn(fields, prefix, now), nil
 }
 
-// pauseIn finds the pauses among the fields of a hash.
+// pauseIn decodes the pauses from the fields of a hash. The names of these fields begin with the prefix.
 func pauseIn(fields map[string]string, prefix string, now time.Time) (found pauses) {
-	last := Stretch{millisField(fields[prefix+"pause_began"]), millisField(fields[prefix+"pause_ended"])}
+	last := TimeRange{millisField(fields[prefix+"pause_began"]), millisField(fields[prefix+"pause_ended"])}
 	if !last.To.IsZero() {
 		found.ended = append(found.ended, last)
 	}
@@ -110,15 +111,15 @@ func pauseIn(fields map[string]string, prefix string, now time.Time) (found paus
 		All: prefix == allJobs}
 	switch {
 	case !paused:
-	case !p.Until.IsZero() && !p.Until.After(now): // it is over but not yet removed
-		found.ended = append(found.ended, Stretch{p.At, p.Until})
+	case !p.Until.IsZero() && !p.Until.After(now): // the pause is over, but not yet removed
+		found.ended = append(found.ended, TimeRange{p.At, p.Until})
 	default:
 		found.now = &p
 	}
 	return found
 }
 
-// longer is the pause that ends later; own if they end together.
+// longer returns the pause that ends later, or the argument own if both pauses end at the same time.
 func longer(own, all *JobPause) *JobPause {
 	switch {
 	case own == nil:

@@ -20,7 +20,7 @@ func TestPausedJobIsGrantedNothingWhoeverLeads(t *testing.T) {
 	if before != nil || err != nil {
 		t.Fatalf("before: %v, %v", before, err)
 	}
-	claim(t, l, newRun("r1", 1, "a")) // what runs may ask again
+	claim(t, l, newRun("r1", 1, "a")) // a run in progress may repeat its claim
 	for i, owner := range []string{"a", "b"} {
 		g.Do("SET", "baton", owner, "PX", 60_000)
 		for range 2 { // a reply was lost
@@ -152,7 +152,8 @@ func TestPauseEndsByItself(t *testing.T) {
 func TestPauseOfAllAndOfOneAreTwo(t *testing.T) {
 	_, l := ledgerRig(t)
 	e := redislock.NewElection(l.store, "baton", script.String)
-	if _, err := e.Pause(t.Context(), "by carol: no node leads"); err != nil { // has nothing to do with them
+	// The pause of the election does not concern the pauses of jobs.
+	if _, err := e.Pause(t.Context(), "by carol: no node leads"); err != nil {
 		t.Fatal(err)
 	}
 	claim(t, l, newRun("r1", 1, "a"))
@@ -182,12 +183,12 @@ func TestPauseOfAllAndOfOneAreTwo(t *testing.T) {
 	if was, err := l.Resume(t.Context(), ""); err != nil || was != nil {
 		t.Errorf("resume again: %+v, %v", was, err)
 	}
-	if p, err := e.Picture(t.Context(), 0); err != nil || p.Paused == nil {
+	if p, err := e.State(t.Context(), 0); err != nil || p.Paused == nil {
 		t.Errorf("the election's pause: %+v, %v", p.Paused, err)
 	}
 }
 
-// other2 is the run of the slot after.
+// other2 returns the run of the next slot.
 func other2(r job.Run) job.Run {
 	r.ID, r.Slot = r.ID+"+", r.Slot.Add(time.Minute)
 	return r

@@ -22,18 +22,18 @@ var (
 	finishScript = ledgerScript(2, "job_finish")
 )
 
-// fenced is a script in two forms, one for each way to verify the leader.
-type fenced struct{ byString, byRedisson, byEpoch *redis.Script }
+// fencedScript is a script in several forms, one for each way of verifying the leader.
+type fencedScript struct{ byString, byRedisson, byEpoch *redis.Script }
 
-func fencedScripts(keys int, name string) fenced {
-	return fenced{
+func fencedScripts(keys int, name string) fencedScript {
+	return fencedScript{
 		byString:   redis.NewScript(keys, script.String.Lua()+ledgerLua("claim_by_lock", name)),
 		byRedisson: redis.NewScript(keys, script.Redisson.Lua()+ledgerLua("claim_by_lock", name)),
 		byEpoch:    redis.NewScript(keys, ledgerLua("claim_by_epoch", name)),
 	}
 }
 
-func (f fenced) of(o LedgerOptions) *redis.Script {
+func (f fencedScript) of(o LedgerOptions) *redis.Script {
 	switch {
 	case o.ByEpoch:
 		return f.byEpoch
@@ -43,47 +43,47 @@ func (f fenced) of(o LedgerOptions) *redis.Script {
 	return f.byString
 }
 
-// ledgerScript makes a script of the shared Lua and this part.
+// ledgerScript makes a script from the Lua code that all scripts of the ledger share, and from the file named part.
 func ledgerScript(keys int, part string) *redis.Script {
 	return redis.NewScript(keys, ledgerLua(part))
 }
 
-// ledgerLua is the shared Lua, followed by these parts.
+// ledgerLua returns the Lua code that all scripts of the ledger share, followed by the files named parts.
 func ledgerLua(parts ...string) string {
 	return redisconn.Lua(luaFiles, append([]string{"job_lib"}, parts...)...)
 }
 
-// defaultKeep is the default number of history entries per job.
+// defaultKeep is the number of history entries per job if none is configured.
 const defaultKeep = 200
 
-// Ledger records started slots and the results of runs: a job.Ledger, and the history for
-// status pages.
+// Ledger records started slots and the results of runs. It implements job.Ledger, and reads the history for status pages.
 //
-// The hash {K}:job:NAME has of a job
+// The hash {K}:job:NAME has the state of a job:
 //   - begun, the first slot that was ever claimed (ms);
-//   - last_slot, the last claimed slot, missed_slot, the last one recorded as missed, and
-//     missed_until, up to which no slot is caught up (ms);
-//   - run:ID, each open run as it started, in JSON; progress:ID, how far it is; and
-//     latest, the id of the one that was claimed last;
-//   - retry, the retrial that is to come: "SLOT ATTEMPT AT" (ms);
+//   - last_slot, the last claimed slot, missed_slot, the last slot recorded as missed, and missed_until (ms): no slot up to that time
+//     is caught up;
+//   - run:ID, each open run as it started, in JSON; progress:ID, its progress; and latest, the id of the run that was claimed last;
+//   - retry, the pending retrial: "SLOT ATTEMPT AT" (ms);
 //   - idle, the newest entry of the history while more runs may join it: see [Ledger.ClaimIdle];
 //   - result_FIELD, the last finished run with the last line of its output, last_success and fresh (ms), and
 //     consecutive_failures;
-//   - dead_letters, the number of those in the database; unaccepted, the number of rows that wait to be
-//     accepted as the job's;
+//   - dead_letters, the number of dead letters in the database; unaccepted, the number of rows that wait to be accepted as the job's;
 //   - known, the time when a leader first had the job, if it had never run by then (ms);
 //   - paused_reason, paused_at and paused_until (ms), the last if the pause has an end;
 //     pause_began and pause_ended (ms), of the last pause that has ended;
 //   - refused_id and refused_reason, of the last manual run that was refused, and
 //     cancelled_id and cancelled, of the last order to cancel runs;
-//   - operation, how the last verification or backfill stands, operation_id and operation_epoch, and
-//     verified, how the last verification ended.
+//   - operation, the state of the last verification or backfill, operation_id and operation_epoch, and verified, the result of the last
+//     verification;
+//   - verify_until (ms): every slot of a scheduled verification before this time is ordered.
 //
-// The stream {K}:job:NAME:runs is its history: an entry of FIELDs for each finished run,
-// and one for missed slots that follow one another.
+// The string {K}:job:NAME:preview is the progress of a preview of all keys that has not ended. It expires.
 //
-// The hash {K}:control has run:NAME, an order to run a job, cancel:NAME, one to cancel
-// its runs, operation:NAME, a verification or backfill that is not over, and the pause of all jobs as jobs_paused_reason and so on.
+// The stream {K}:job:NAME:runs is its history, which has an entry with the FIELDs of each finished run, and one entry for
+// consecutive missed slots.
+//
+// The hash {K}:control has orders for the job. run:NAME orders to run it, cancel:NAME orders to cancel its runs, and operation:NAME is
+// a verification or backfill that has not ended. The hash also has the pause of all jobs, as jobs_paused_reason and so on.
 type Ledger struct {
 	store   *redisconn.Store
 	keys    script.Keys
@@ -93,22 +93,22 @@ type Ledger struct {
 
 var _ job.Ledger = (*Ledger)(nil)
 
-// LedgerOptions are the election of a ledger and the limits of its history.
+// LedgerOptions name the election of a ledger and limit its history.
 type LedgerOptions struct {
 	LockKey string
-	// Format of the lock; String unless set.
+	// Format is the format of the lock. Default: String.
 	Format script.Format
-	// ByEpoch: the lock is on the masters of a quorum, not in this store, so a claim cannot
-	// read it. A term is over for the ledger once a later one has claimed: the hash {K}:fence
-	// has the highest epoch of a claim.
+	// ByEpoch means that the lock is on the masters of a quorum. The ledger's store does not have the lock, so a claim cannot read the
+	// lock. The ledger then considers a term as ended when a later term has made a claim. For this purpose the hash {K}:fence has the
+	// highest epoch of a claim.
 	ByEpoch bool
 	// Keep is the maximum number of history entries per job. Default: 200.
 	Keep int
-	// MaxAge is their maximum age. Default: unlimited.
+	// MaxAge is the maximum age of history entries. Default: unlimited.
 	MaxAge time.Duration
 }
 
-// NewLedger makes the ledger of an election.
+// NewLedger returns the ledger of an election.
 func NewLedger(store *redisconn.Store, o LedgerOptions) *Ledger {
 	if o.Keep <= 0 {
 		o.Keep = defaultKeep
@@ -121,15 +121,15 @@ func NewLedger(store *redisconn.Store, o LedgerOptions) *Ledger {
 	return l
 }
 
-// Standings implements job.Ledger.
-func (l *Ledger) Standings(ctx context.Context, jobs []string) (map[string]job.Standing, error) {
+// ResumeStates implements job.Ledger.
+func (l *Ledger) ResumeStates(ctx context.Context, jobs []string) (map[string]job.ResumeState, error) {
 	states, err := l.Jobs(ctx, jobs)
 	if err != nil {
 		return nil, err
 	}
-	standings := make(map[string]job.Standing, len(states))
+	standings := make(map[string]job.ResumeState, len(states))
 	for _, s := range states {
-		standing := job.Standing{Last: s.LastSlot, Retry: s.Retry}
+		standing := job.ResumeState{Last: s.LastSlot, Retry: s.Retry}
 		if s.MissedUntil.After(standing.Last) {
 			standing.Last = s.MissedUntil
 		}
@@ -143,8 +143,8 @@ func (l *Ledger) Standings(ctx context.Context, jobs []string) (map[string]job.S
 	return standings, nil
 }
 
-// Finish implements job.Ledger. It may be called again after a lost reply: a run is recorded
-// once. It does not verify the lock: a deposed leader still records the results of its runs.
+// Finish implements job.Ledger. It may be called again after a lost reply, because it records a run only once. It does not verify
+// the lock, because a deposed leader must still record the results of its runs.
 func (l *Ledger) Finish(ctx context.Context, rec job.Record) error {
 	pause, retry, counts := "", "", "1"
 	if rec.NoFailure {
@@ -191,7 +191,7 @@ func (l *Ledger) Miss(ctx context.Context, t job.Term, m job.Missed) error {
 	case reply[0] == "taken":
 		return fmt.Errorf("record missed slots of job %q: %w: a slot was claimed", m.Job, job.ErrSlotTaken)
 	case reply[0] == "future":
-		return fmt.Errorf("record missed slots of job %q: %w: by %s ms of redis' time; is this host's clock right? Check its time "+
+		return fmt.Errorf("record missed slots of job %q: %w: the difference is %s ms; is this host's clock right? Check its time "+
 			"synchronisation", m.Job, job.ErrAhead, reply[1])
 	}
 	return nil

@@ -11,15 +11,14 @@ import (
 	"baton/internal/redislock/script"
 )
 
-// inEpoch is a run under a term with that owner and epoch.
+// inEpoch returns a run of a term with the given owner and epoch.
 func inEpoch(minute int, owner string, epoch int64) job.Run {
 	r := newRun(fmt.Sprint(owner, minute), minute, owner)
 	r.Term.Epoch = epoch
 	return r
 }
 
-// With a quorum there is no lock beside the data: a term is over once a later one
-// has claimed.
+// With a quorum there is no lock in the store of the data, so a term is over when a later term has made a claim.
 func TestALedgerApartFromTheLockIsFencedByTheEpoch(t *testing.T) {
 	g := newRig(t)
 	l := NewLedger(g.store, LedgerOptions{LockKey: "baton", ByEpoch: true})
@@ -39,7 +38,7 @@ func TestALedgerApartFromTheLockIsFencedByTheEpoch(t *testing.T) {
 		{"a number that is greater only as a text", inEpoch(7, "b", 11), job.ErrNotLeader},
 	} {
 		r := c.run
-		r.ID += c.what // no claim is the repetition of another
+		r.ID += c.what // a new ID, so that no claim repeats an earlier claim
 		if err := l.Claim(t.Context(), r); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.what, err, c.want)
 		}
@@ -48,12 +47,12 @@ func TestALedgerApartFromTheLockIsFencedByTheEpoch(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `"{baton}:fence" has owner "c in epoch 1000000000000"`) {
 		t.Errorf("%v does not say who leads", err)
 	}
-	// An epoch that no clock can have led to is nobody's.
+	// No term can have an epoch that is far ahead of the clock.
 	g.Do("HSET", "{baton}:fence", "epoch", int64(9007199254740989), "owner", "x")
 	if err := l.Claim(t.Context(), inEpoch(9, "c", 1_000_000_000_001)); err != nil {
 		t.Errorf("after a forgery: %v", err)
 	}
-	// Every job of the ledger has the one fence.
+	// All jobs of the ledger share the fence.
 	other := inEpoch(9, "b", 11)
 	other.Job = "mails"
 	if err := l.Claim(t.Context(), other); !errors.Is(err, job.ErrNotLeader) {
@@ -92,7 +91,7 @@ func TestOfTwoTermsThatClaimTheSameSlotsTheLaterWins(t *testing.T) {
 	}
 }
 
-// The lock of a Redisson election is a hash: the ledger beside it reads its owner there.
+// The lock of a Redisson election is a hash, so the ledger reads the owner from this hash.
 func TestALedgerBesideAnRLockAsksThatForTheLeader(t *testing.T) {
 	g := newRig(t)
 	l := NewLedger(g.store, LedgerOptions{LockKey: "baton", Format: script.Redisson})

@@ -17,7 +17,7 @@ import (
 
 var slotZero = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 
-// newRun is a run of job "users" in the n-th minute, by the owner of a lock.
+// newRun returns a run of job "users" in the given minute, under a term of the given owner.
 func newRun(id string, minute int, owner string) job.Run {
 	return job.Run{
 		ID: id, Job: "users", Slot: slotZero.Add(time.Duration(minute) * time.Minute),
@@ -32,7 +32,7 @@ func ended(r job.Run, s job.State, text string) job.Record {
 	}
 }
 
-// ledgerRig has a lock held by owner "a".
+// ledgerRig returns a ledger whose lock the owner "a" holds.
 func ledgerRig(t *testing.T) (*rig, *Ledger) {
 	g := newRig(t)
 	g.Do("SET", "baton", "a", "PX", 60_000)
@@ -105,7 +105,7 @@ func TestOfTwoRacingOwnersExactlyOneClaims(t *testing.T) {
 		var racers sync.WaitGroup
 		for i, ledger := range []*Ledger{l, other, l, other} {
 			racers.Go(func() {
-				// Both believe that they lead; the lock knows better, and may change hands.
+				// Both owners believe that they lead, but only the owner of the lock does.
 				err := ledger.Claim(t.Context(), newRun(fmt.Sprint(minute, i), minute, []string{"a", "b"}[i%2]))
 				switch {
 				case err == nil:
@@ -150,7 +150,7 @@ func TestClaimWhoseReplyWasLostIsStillTheRunsOwn(t *testing.T) {
 	}
 }
 
-// Flushes make room in a memory that is full, so they must start.
+// Flushes free memory if the memory is full, so they must be able to start.
 func TestRunsStartAndEndWhileTheMemoryIsFull(t *testing.T) {
 	g, l := ledgerRig(t)
 	g.Do("CONFIG", "SET", "maxmemory", "1b", "maxmemory-policy", "noeviction")
@@ -358,7 +358,7 @@ func TestLongErrorIsCutBetweenCharacters(t *testing.T) {
 
 func TestLedgerWithoutJobsAsksNothing(t *testing.T) {
 	l := NewLedger(openStore(t, "redis://127.0.0.1:1/0"), LedgerOptions{LockKey: "baton"})
-	if slots, err := l.Standings(t.Context(), nil); len(slots) != 0 || err != nil {
+	if slots, err := l.ResumeStates(t.Context(), nil); len(slots) != 0 || err != nil {
 		t.Errorf("%v, %v", slots, err)
 	}
 	if states, err := l.Jobs(t.Context(), nil); len(states) != 0 || err != nil {
@@ -369,7 +369,7 @@ func TestLedgerWithoutJobsAsksNothing(t *testing.T) {
 func TestLedgerKeyOfAnotherTypeIsNamed(t *testing.T) {
 	g, l := ledgerRig(t)
 	g.Do("SET", "{baton}:job:users", "x")
-	if _, err := l.Standings(t.Context(), []string{"users"}); err == nil || !strings.Contains(err.Error(), "{baton}:job:users") {
+	if _, err := l.ResumeStates(t.Context(), []string{"users"}); err == nil || !strings.Contains(err.Error(), "{baton}:job:users") {
 		t.Errorf("standings: %v", err)
 	}
 	if _, err := l.Jobs(t.Context(), []string{"users"}); err == nil || !strings.Contains(err.Error(), "{baton}:job:users") {

@@ -12,7 +12,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// ledgerOn opens a Redis and makes its ledger, of a lock that owner "a" holds.
+// ledgerOn opens a Redis, and returns the ledger of a lock that the owner "a" holds.
 func ledgerOn(t *testing.T, o redisconn.Options) *Ledger {
 	t.Helper()
 	store := redistest.Open(t, o)
@@ -44,7 +44,7 @@ func TestTheDocumentedUserMayKeepALedger(t *testing.T) {
 	if _, err := l.Runs(t.Context(), "users", 3); err != nil {
 		t.Error(err)
 	}
-	if _, err := l.Standings(t.Context(), []string{"users"}); err != nil {
+	if _, err := l.ResumeStates(t.Context(), []string{"users"}); err != nil {
 		t.Error(err)
 	}
 	for minute := 2; minute < 4; minute++ {

@@ -9,8 +9,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// NoteUnaccepted records how many rows wait to be accepted as a job's. It does not verify the leader: a deposed one
-// has counted the same rows.
+// NoteUnaccepted records the number of rows that wait until an operator accepts them as the job's rows. It does not verify the leader,
+// because a deposed leader has counted the same rows.
 func (l *Ledger) NoteUnaccepted(ctx context.Context, job string, rows int64) error {
 	_, err := l.store.Run(ctx, l.keys.Lock(), func(c redis.Conn) (any, error) {
 		return redis.DoContext(c, ctx, "HSET", l.keys.Job(job), "unaccepted", rows)
@@ -21,8 +21,8 @@ func (l *Ledger) NoteUnaccepted(ctx context.Context, job string, rows int64) err
 	return nil
 }
 
-// NoteDeadLetters records the number of dead letters that wait in the database, by job. It does
-// not verify the leader: a deposed one has counted the same dead letters.
+// NoteDeadLetters records for each job the number of dead letters that wait in the database. It does not verify the leader, because a
+// deposed leader has counted the same dead letters.
 func (l *Ledger) NoteDeadLetters(ctx context.Context, waiting map[string]int64) error {
 	if len(waiting) == 0 {
 		return nil

@@ -14,31 +14,34 @@ import (
 
 var operationScript = ledgerScript(3, "job_operation")
 
-// ErrOver means that an operation is over, or that a later term goes on with it.
-var ErrOver = errors.New("the operation is over, or another node goes on with it")
+// ErrOver means that an operation has ended, or that a later term continues it.
+var ErrOver = errors.New("the operation has ended, or another node continues it")
 
-// The kinds of operations.
+// These are the kinds of operations.
 const (
 	KindVerify   = "verify"
 	KindBackfill = "backfill"
+	KindPreview  = "preview"
 )
 
-// Operation is an order that takes long and goes on beside the runs of a job. A job has one at a time. It is
-// carried out by the leader, and after a takeover by the next one.
+// Operation is an order that takes long to carry out, in parallel with the runs of a job. A job has one operation at a time. The leader
+// carries out the operation, and after a takeover the next leader continues it.
 type Operation struct {
 	Job      string    `json:"-"`
 	ID       string    `json:"id"`
 	Kind     string    `json:"kind"`
 	By       string    `json:"by"`                 // "by alice: reason"
 	Trigger  string    `json:"trigger"`            // manual or schedule
-	Asked    time.Time `json:"asked"`              // by the clock of the one who asks
-	Sample   float64   `json:"sample,omitempty"`   // part of the keys; 0: all
-	Rate     int       `json:"rate,omitempty"`     // keys a second; 0: any
-	Examples int       `json:"examples,omitempty"` // of each kind
+	Asked    time.Time `json:"asked"`              // by the clock of the host that gave the order
+	Sample   float64   `json:"sample,omitempty"`   // the share of the keys; 0: all keys
+	Rate     int       `json:"rate,omitempty"`     // the maximum number of keys per second; 0: no limit
+	Examples int       `json:"examples,omitempty"` // the number of examples of each kind
 	Repair   bool      `json:"repair,omitempty"`
+	// Slot is the slot of an order by schedule, or zero. It identifies the order.
+	Slot time.Time `json:"slot,omitzero"`
 }
 
-// OperationState is how an operation stands, or how it ended.
+// OperationState is the present or last state of an operation.
 type OperationState struct {
 	Operation
 	State    job.State       `json:"state"` // running, succeeded, failed or cancelled
@@ -50,29 +53,34 @@ type OperationState struct {
 	Epoch    int64           `json:"epoch"`
 	Error    string          `json:"error,omitempty"`
 	Records  int64           `json:"records,omitempty"`
-	Progress json.RawMessage `json:"progress,omitempty"` // how far it is, in its own form
+	Progress json.RawMessage `json:"progress,omitempty"` // the progress, in the form of this kind of operation
 }
 
-// AskOperation asks the leader, and leaders after it, for an operation. [ErrAsked] if another one of the job is
-// not over. A repeated call with the same ID is one order.
+// AskOperation orders an operation from the leader, and from the leaders after it. It returns [ErrAsked] if another operation of the
+// job has not ended. Calls with the same ID are one order. An order by schedule also covers all earlier slots. So a late order of a deposed
+// leader, for a slot that another leader has already ordered, does nothing.
 func (l *Ledger) AskOperation(ctx context.Context, o Operation) error {
-	switch reply, err := l.operation(ctx, "ask", o, 0, o); {
+	var scheduled []any
+	if !o.Slot.IsZero() {
+		scheduled = []any{o.Slot.UnixMilli(), o.Asked.UnixMilli()}
+	}
+	switch reply, err := l.operation(ctx, "ask", o, 0, o, scheduled...); {
 	case err != nil:
 		return fmt.Errorf("ask for the operation %s of job %q: %w", o.Kind, o.Job, err)
 	case reply == "asked":
-		return fmt.Errorf("%w: a verification or backfill of job %q is not over", ErrAsked, o.Job)
+		return fmt.Errorf("%w: a verification or backfill of job %q has not ended", ErrAsked, o.Job)
 	}
 	l.wake(ctx)
 	return nil
 }
 
-// ReportOperation records how far an operation is. [ErrOver] if it should not go on here.
+// ReportOperation records the progress of an operation. It returns [ErrOver] if this node must not continue the operation.
 func (l *Ledger) ReportOperation(ctx context.Context, s OperationState) error {
 	return l.record(ctx, "report", s)
 }
 
-// EndOperation records how an operation has ended, and adds it to the history of the job. A cancellation needs
-// no leader.
+// EndOperation records the end of an operation, and adds it to the history of the job. Any node may record a cancellation, but only
+// the leader may record another end.
 func (l *Ledger) EndOperation(ctx context.Context, s OperationState) error {
 	verified := "0"
 	if s.Kind == KindVerify && (s.State == job.StateSucceeded || s.State == job.StateFailed) {
@@ -87,6 +95,43 @@ func (l *Ledger) EndOperation(ctx context.Context, s OperationState) error {
 	}
 	more := []any{verified, l.options.Keep, l.options.MaxAge.Milliseconds()}
 	return l.record(ctx, "end", s, append(append(more, startFields(rec)...), endFields(rec)...)...)
+}
+
+// PreviewKept is how long the progress of a preview is kept after its last record.
+const PreviewKept = 7 * 24 * time.Hour
+
+// KeepPreview records how far a preview of all keys has compared, so that another process can continue the preview. A preview has no order
+// and no leader, because any process may make one. Its ID identifies the mapping and the table that it compares.
+func (l *Ledger) KeepPreview(ctx context.Context, s OperationState) error {
+	text, err := json.Marshal(s)
+	if err == nil {
+		_, err = l.preview(ctx, "SET", l.keys.Preview(s.Job), string(text), "PX", PreviewKept.Milliseconds())
+	}
+	if err != nil {
+		return fmt.Errorf("record the progress of the preview of job %q: %w", s.Job, err)
+	}
+	return nil
+}
+
+// Preview returns the recorded progress of a preview that has not ended, or that was interrupted. It returns nil without a record.
+func (l *Ledger) Preview(ctx context.Context, job string) (*OperationState, error) {
+	text, err := redis.String(l.preview(ctx, "GET", l.keys.Preview(job)))
+	if err != nil && !errors.Is(err, redis.ErrNil) {
+		return nil, fmt.Errorf("read the progress of the preview of job %q: %w", job, err)
+	}
+	return operationOf(job, text), nil
+}
+
+// DropPreview removes the record of a preview that has ended.
+func (l *Ledger) DropPreview(ctx context.Context, job string) error {
+	if _, err := l.preview(ctx, "UNLINK", l.keys.Preview(job)); err != nil {
+		return fmt.Errorf("remove the progress of the preview of job %q: %w", job, err)
+	}
+	return nil
+}
+
+func (l *Ledger) preview(ctx context.Context, command string, args ...any) (any, error) {
+	return l.store.Run(ctx, l.keys.Lock(), func(c redis.Conn) (any, error) { return redis.DoContext(c, ctx, command, args...) })
 }
 
 func (l *Ledger) record(ctx context.Context, verb string, s OperationState, more ...any) error {
@@ -111,13 +156,13 @@ func (l *Ledger) operation(ctx context.Context, verb string, o Operation, epoch 
 	return redis.String(l.script(ctx, operationScript, append(args, more...)))
 }
 
-// operationIn decodes an operation of the control hash.
+// operationIn decodes an operation that is in the control hash.
 func operationIn(name, text string) (Operation, bool) {
 	o := Operation{Job: name}
 	return o, json.Unmarshal([]byte(text), &o) == nil && o.ID != ""
 }
 
-// operationOf decodes the state of an operation; nil if there is none.
+// operationOf decodes the state of an operation. It returns nil if the text is empty or unreadable.
 func operationOf(name, text string) *OperationState {
 	s := OperationState{}
 	if json.Unmarshal([]byte(text), &s) != nil || s.ID == "" {

@@ -8,7 +8,7 @@ import (
 	"baton/internal/job"
 )
 
-// verification is how an operation stands at a leader of an epoch.
+// verification returns the state of a verification that the leader with the given epoch has reported.
 func verification(id string, epoch, records int64) OperationState {
 	return OperationState{
 		Operation: Operation{
@@ -18,7 +18,7 @@ func verification(id string, epoch, records int64) OperationState {
 	}
 }
 
-// A leader that was deposed may report once more. What its successor has recorded stays.
+// A deposed leader may report once more. The records of its successor must stay.
 func TestAReportOfAnEarlierTermChangesNothing(t *testing.T) {
 	_, l := ledgerRig(t)
 	if err := l.AskOperation(t.Context(), verification("v1", 0, 0).Operation); err != nil {
@@ -37,7 +37,7 @@ func TestAReportOfAnEarlierTermChangesNothing(t *testing.T) {
 		}
 	}
 	report(7, 10, nil)
-	report(8, 3, nil) // the next term has begun again at its last place
+	report(8, 3, nil) // the next term continues from the last recorded progress
 	report(7, 20, ErrOver)
 	stands(3)
 	late := verification("v1", 7, 30)
@@ -60,7 +60,7 @@ func TestAReportOfAnEarlierTermChangesNothing(t *testing.T) {
 	if s := stateOf(t, l, "users"); s.Verified == nil || s.Verified.Records != 40 {
 		t.Errorf("the last verification is %+v", s.Verified)
 	}
-	// Another operation may be an earlier term's: Redis has lost its data, and epochs begin anew.
+	// Another operation may have a lower epoch, because Redis has lost its data, and the epochs begin again.
 	if err := l.AskOperation(t.Context(), verification("v2", 0, 0).Operation); err != nil {
 		t.Fatal(err)
 	}
@@ -68,4 +68,79 @@ func TestAReportOfAnEarlierTermChangesNothing(t *testing.T) {
 		t.Errorf("the first report of another operation: %v", err)
 	}
 	stands(1)
+}
+
+// A leader is suspended before it orders a scheduled verification. The next leader orders the verification, which ends, and an operator
+// orders another one. The late order must not verify the same slot again, and a lost reply must not order it twice.
+func TestALateOrderOfASlotIsNoSecondVerification(t *testing.T) {
+	_, l := ledgerRig(t)
+	slot := time.Now().Add(-time.Minute).Truncate(time.Second)
+	ask := func(id string, slot, asked time.Time) int {
+		t.Helper()
+		o := verification(id, 0, 0).Operation
+		o.Slot, o.Asked = slot, asked
+		if err := l.AskOperation(t.Context(), o); err != nil && !errors.Is(err, ErrAsked) {
+			t.Fatal(err)
+		}
+		given, err := l.Orders(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(given.Operations)
+	}
+	over := func(id string) {
+		t.Helper()
+		s := verification(id, 7, 1)
+		s.State = job.StateSucceeded
+		if err := l.EndOperation(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := ask("v1", slot, slot.Add(30*time.Second)); n != 1 {
+		t.Fatalf("%d orders", n)
+	}
+	over("v1")
+	if n := ask("v2", time.Time{}, time.Now()); n != 1 {
+		t.Fatalf("an operator has ordered %d", n)
+	}
+	if n := ask("v3", slot.Add(time.Hour), slot.Add(time.Hour)); n != 1 {
+		t.Errorf("%d orders beside the operator's", n)
+	}
+	over("v2")
+	for _, late := range []time.Duration{0, 20 * time.Second, time.Hour} {
+		if n := ask("late", slot.Add(late), time.Now()); n != 0 {
+			t.Errorf("the slot %v later was ordered again", late)
+		}
+	}
+	if s := stateOf(t, l, "users"); !s.VerifiedUntil.Equal(slot.Add(time.Hour)) {
+		t.Errorf("the slots are ordered until %v", s.VerifiedUntil)
+	}
+	if n := ask("v4", slot.Add(2*time.Hour), slot.Add(49*time.Hour)); n != 1 { // by a host with a wrong clock
+		t.Errorf("the next slot: %d orders", n)
+	}
+	over("v4")
+	if n := ask("v5", slot.Add(3*time.Hour), slot.Add(3*time.Hour)); n != 1 {
+		t.Errorf("after the order of a host with a wrong clock: %d orders", n)
+	}
+}
+
+// The record of a preview contains values of rows, so it expires. It is not in the hash that every poll reads.
+func TestTheProgressOfAPreviewExpires(t *testing.T) {
+	g, l := ledgerRig(t)
+	if s, err := l.Preview(t.Context(), "users"); err != nil || s != nil {
+		t.Errorf("without a record: %+v, %v", s, err)
+	}
+	if err := l.KeepPreview(t.Context(), verification("p1", 0, 42)); err != nil {
+		t.Fatal(err)
+	}
+	key := l.keys.Preview("users")
+	if left := g.Num("PTTL", key); left <= 0 || left > PreviewKept.Milliseconds() || g.Num("EXISTS", l.keys.Job("users")) != 0 {
+		t.Errorf("the record expires in %d ms", left)
+	}
+	if s, err := l.Preview(t.Context(), "users"); err != nil || s == nil || s.Records != 42 || s.Job != "users" {
+		t.Errorf("the record: %+v, %v", s, err)
+	}
+	if err := l.DropPreview(t.Context(), "users"); err != nil || g.Num("EXISTS", key) != 0 {
+		t.Errorf("the record was not removed: %v", err)
+	}
 }

@@ -10,11 +10,12 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Limits of the kept output of commands.
+// These constants limit how much output of commands the ledger keeps and reads.
 const (
-	// KeepOutput is the number of bytes kept per run, from the end; temporarily a quarter more.
+	// KeepOutput is the number of bytes that are kept at the end of each run's output. For a short time the ledger may keep a quarter
+	// more.
 	KeepOutput = 256 << 10
-	// keepOutputs is the number of runs of a job with output.
+	// keepOutputs is the number of runs of a job whose output is kept.
 	keepOutputs = 20
 	// readOutput is the maximum size of one reply.
 	readOutput = 512 << 10
@@ -28,14 +29,13 @@ var (
 // Output is a piece of a run's output.
 type Output struct {
 	Job, RunID string
-	Offset     int64 // of its first byte in the whole output
+	Offset     int64 // the position of the first byte in the whole output
 	Text       []byte
 	MaxAge     time.Duration // kept for this time after the last piece
 }
 
-// AppendOutput appends a piece of a run's output. Bytes that are stored already are not
-// appended again; after a gap everything before it is dropped. It does not verify the leader:
-// only the run itself writes there.
+// AppendOutput appends a piece of a run's output. It skips bytes that are stored already. If bytes are missing before the piece, it
+// drops the output before the gap. It does not verify the leader, because only the run itself writes there.
 func (l *Ledger) AppendOutput(ctx context.Context, o Output) error {
 	args := []any{
 		l.keys.Output(o.Job, o.RunID), l.keys.Outputs(o.Job), o.RunID, o.Offset, o.Text, KeepOutput, keepOutputs,
@@ -58,8 +58,8 @@ func (l *Ledger) AppendOutput(ctx context.Context, o Output) error {
 	return nil
 }
 
-// ReadOutput returns the kept output of a run from an offset on. It begins at Offset, which is
-// later if the requested part is gone. An empty Text means the end.
+// ReadOutput returns the kept output of a run, beginning at the offset in the argument from. If the output at this offset is no
+// longer kept, the result begins at a later offset, which is in the result's Offset. An empty Text means the end.
 func (l *Ledger) ReadOutput(ctx context.Context, job, runID string, from int64) (Output, error) {
 	o := Output{Job: job, RunID: runID, Offset: from}
 	reply, err := redis.Values(l.script(ctx, outputReadScript, []any{l.keys.Output(job, runID), from, readOutput}))

@@ -9,7 +9,7 @@ import (
 	"baton/internal/job"
 )
 
-// Page and status show it beside the exit code: it is read with the run that printed it.
+// The last line is read together with the run that printed the line, because page and status show it beside the exit code.
 func TestTheLastRunHasTheLastLineOfItsOutput(t *testing.T) {
 	_, l := ledgerRig(t)
 	for i, c := range []struct{ output, want string }{
@@ -27,7 +27,7 @@ func TestTheLastRunHasTheLastLineOfItsOutput(t *testing.T) {
 	}
 }
 
-// What a command printed last says what went wrong.
+// The last lines of a command usually say what went wrong.
 func TestOfMuchOutputTheEndIsKept(t *testing.T) {
 	l, _ := newOutputs(t)
 	var all []byte

@@ -69,7 +69,7 @@ func TestOutputIsReadAsItWasPrinted(t *testing.T) {
 	}
 }
 
-// A command that prints and prints: Redis never holds much more than is kept.
+// If a command prints without end, Redis must never contain much more than the kept output.
 func TestOutputInRedisIsBounded(t *testing.T) {
 	l, conn := newOutputs(t)
 	piece := bytes.Repeat([]byte("x"), 10_000)
@@ -90,9 +90,9 @@ func TestOnlyTheLastRunsKeepTheirOutput(t *testing.T) {
 	for i := range keepOutputs + 5 {
 		printed(t, l, fmt.Sprintf("run%02d", i), 0, "x")
 		if i > 0 {
-			printed(t, l, "run00", int64(i), "x") // it goes on beside the others
+			printed(t, l, "run00", int64(i), "x") // this run continues while the other runs print
 		}
-		time.Sleep(2 * time.Millisecond) // they are told apart by when they printed
+		time.Sleep(2 * time.Millisecond) // the times of their output must differ
 	}
 	printed(t, l, "run24", 1, "y")
 	if n, err := redis.Int(conn.Do("ZCARD", "{baton}:job:report:output")); err != nil || n != keepOutputs {

@@ -10,28 +10,28 @@ import (
 )
 
 const (
-	// recentChunk is how many jobs one script reads: Redis serves no other client meanwhile.
+	// recentChunk limits the number of jobs that one script reads, because Redis serves no other client during a script.
 	recentChunk = 25
-	// recentTail is how much of the newest run's output is read, from the end, in bytes.
+	// recentTail is the number of bytes to read of the newest run's output, from its end.
 	recentTail = 512
 )
 
 var recentScript = redis.NewScript(-1, redisconn.Lua(luaFiles, "job_recent"))
 
-// RecentOf is a job whose latest entries are read.
+// RecentOf names a job whose latest entries are read.
 type RecentOf struct {
 	Job   string
-	After string // the newest entry that is known; "": none is
+	After string // the newest known entry; "": no entry is known
 }
 
-// Recent has the new entries in the history of a job.
+// Recent contains the new entries of a job's history.
 type Recent struct {
 	Entries []HistoryEntry // the newest first, without errors; the newest has the end of its output
-	Idle    *HistoryEntry  // runs that found nothing to do, which are newer and may still become more
+	Idle    *HistoryEntry  // the entry of newer runs that found nothing to do; more runs may still join it
 }
 
-// Recent returns the latest n entries of each job's history, in that order: a call of a script for every
-// 25 jobs.
+// Recent returns up to n of the latest entries of each job's history that the caller does not know yet. The results are in the order
+// of the argument jobs. Recent runs one script for every 25 jobs.
 func (l *Ledger) Recent(ctx context.Context, jobs []RecentOf, n int) ([]Recent, error) {
 	all := make([]Recent, 0, len(jobs))
 	for from := 0; from < len(jobs); from += recentChunk {
@@ -60,7 +60,7 @@ func (l *Ledger) Recent(ctx context.Context, jobs []RecentOf, n int) ([]Recent, 
 	return all, nil
 }
 
-// recentIn decodes the script's reply for one job. Unknown kinds of entries are left out.
+// recentIn decodes the part of recentScript's reply that concerns one job. It leaves out entries of an unknown kind.
 func recentIn(name string, reply any) (r Recent, err error) {
 	parts, err := redis.Values(reply, nil)
 	if err != nil || len(parts) == 0 {

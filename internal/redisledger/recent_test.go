@@ -8,7 +8,7 @@ import (
 	"baton/internal/job"
 )
 
-// inShort is what is recent of a job: states, the newest first.
+// inShort returns the recent entries of a job as a text: the states, the newest first.
 func inShort(r Recent) string {
 	var parts []string
 	if r.Idle != nil {
@@ -24,7 +24,7 @@ func TestTheLatestRunsOfManyJobsAreReadAtOnce(t *testing.T) {
 	t.Parallel()
 	g, l := ledgerRig(t)
 	var jobs []RecentOf
-	for n := range 60 { // three scripts
+	for n := range 60 { // the jobs need three scripts
 		name := fmt.Sprintf("job-%d", n)
 		jobs = append(jobs, RecentOf{Job: name})
 		for minute := range n % 5 {
@@ -39,7 +39,7 @@ func TestTheLatestRunsOfManyJobsAreReadAtOnce(t *testing.T) {
 			finish(t, l, rec)
 		}
 	}
-	g.Do("XADD", l.keys.Runs("job-0"), "*", "v", "0") // of another version or program
+	g.Do("XADD", l.keys.Runs("job-0"), "*", "v", "0") // an entry of another version or program
 	got, err := l.Recent(t.Context(), jobs, 3)
 	if err != nil || len(got) != 60 {
 		t.Fatalf("%d jobs, %v", len(got), err)
@@ -58,7 +58,7 @@ func TestTheLatestRunsOfManyJobsAreReadAtOnce(t *testing.T) {
 		t.Errorf("%+v", last)
 	}
 
-	// From there on it reads what is new alone.
+	// After that, Recent reads only new entries.
 	r := newRun("new", 9, "a")
 	r.Job = "job-4"
 	claim(t, l, r)

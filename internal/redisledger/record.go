@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// maxErrorText is the kept length of a run's error, in bytes.
+	// maxErrorText is the maximum length of a run's error that is kept, in bytes.
 	maxErrorText = 4096
-	// maxOutputTail is the length of a command's output in a history entry, in bytes.
+	// maxOutputTail is the maximum length of a command's output in a history entry, in bytes.
 	maxOutputTail = 4096
 )
 
-// startFields are the fields of a run that are stored at its start. The id
-// is the first, then the state: job_finish.lua searches for them there.
+// startFields returns the fields that are stored when a run starts. The id comes first and the state second, because job_finish.lua
+// expects them in these places.
 func startFields(rec job.Record) []any {
 	return []any{
 		"id", rec.ID, "state", string(rec.State), "slot", rec.Slot.UnixMilli(),
@@ -28,7 +28,7 @@ func startFields(rec job.Record) []any {
 	}
 }
 
-// encodeOpen is a run as it starts, as one text.
+// encodeOpen encodes the fields of a started run into one text.
 func encodeOpen(rec job.Record) (string, error) {
 	pairs := startFields(rec)
 	fields := make(map[string]string, len(pairs)/2)
@@ -39,7 +39,7 @@ func encodeOpen(rec job.Record) (string, error) {
 	return string(text), err
 }
 
-// endFields are the fields of a run that are stored at its end.
+// endFields returns the fields that are stored when a run ends.
 func endFields(rec job.Record) []any {
 	code := any("")
 	if rec.Result.ExitCode != nil {
@@ -51,7 +51,7 @@ func endFields(rec job.Record) []any {
 	}
 }
 
-// tailOf is the end of a command's output.
+// tailOf returns the last part of a command's output.
 func tailOf(output string) string {
 	if len(output) > maxOutputTail {
 		output = "…" + output[len(output)-maxOutputTail:]
@@ -66,7 +66,8 @@ func clipError(text string) string {
 	return text
 }
 
-// recordOf decodes startFields and endFields; nil without a run.
+// recordOf decodes the fields of a run that startFields and endFields have returned. The names of these fields begin with the
+// prefix. It returns nil if the fields contain no run.
 func recordOf(name string, fields map[string]string, prefix string) *job.Record {
 	if fields[prefix+"id"] == "" {
 		return nil
@@ -97,11 +98,10 @@ func readRecord(name string, fields map[string]string, prefix string) job.Record
 	return rec
 }
 
-// boolField reads a bool in the form of redigo ("1") or Go ("true").
+// boolField reads a bool as redigo ("1") or Go ("true") writes it.
 func boolField(s string) bool { return s == "1" || s == "true" }
 
-// intField reads a number. A missing or unreadable one is 0: an operator prefers a page with a
-// gap to no page.
+// intField reads a number. It returns 0 for a missing or unreadable number, because an operator prefers a page with a gap to no page.
 func intField(s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
@@ -110,7 +110,7 @@ func intField(s string) int64 {
 	return n
 }
 
-// countField is a number that may be missing.
+// countField reads a number, and returns nil if the number is missing or unreadable.
 func countField(fields map[string]string, name string) *int64 {
 	n, err := strconv.ParseInt(fields[name], 10, 64)
 	if err != nil {

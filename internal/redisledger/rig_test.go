@@ -10,7 +10,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// rig is a Redis of one test, with a store on it and a connection of the test's own.
+// rig is the Redis of one test, with a store and with the test's own connection.
 type rig struct {
 	testsupport.Client
 	redis *testsupport.Redis
@@ -28,7 +28,7 @@ func openStore(t *testing.T, url string) *redisconn.Store {
 	return redistest.Open(t, redisconn.Options{URL: url, ClientName: "baton-test"})
 }
 
-// loadScripts spares a test the NOSCRIPT round trip before it loses a reply.
+// loadScripts loads all scripts, so that a test that loses a reply does not lose the reply NOSCRIPT.
 func (g *rig) loadScripts() {
 	g.T.Helper()
 	for _, s := range []*redis.Script{claimScripts.byString, missScripts.byString, finishScript} {

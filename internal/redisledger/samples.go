@@ -16,21 +16,19 @@ import (
 )
 
 // The stream {K}:samples has the recent lag of the flushes under a lock, for plots. An entry has
-//   - epoch and node, the term that it was measured in;
-//   - levels, a line for each flush: its job, and unless nothing waits the lag in
-//     milliseconds and the backlog: "users 1500 77";
-//   - span, the milliseconds since the leader's entry before, and rows, a line for each flush that has
+//   - epoch and node, the term in which it was measured;
+//   - levels, a line for each flush: its job and, if changes wait, the lag in milliseconds and the backlog: "users 1500 77";
+//   - span, the milliseconds since the leader's previous entry, and rows, a line for each flush that has
 //     written rows since then: "users 5000"; both are missing in the first entry of a term.
 //
-// Writing an entry does not verify the leader. An entry of a deposed leader does no harm: its
-// figures were measured in Redis, nothing is decided by them, and readers skip an entry whose
-// epoch is lower than that of an earlier entry.
+// A leader writes an entry without a check that it still leads. An entry of a deposed leader does no harm: its figures were measured in
+// Redis, and no decision depends on them. Readers skip an entry if an earlier entry has a higher epoch.
 const (
-	// SampleEvery is the interval at which a leader adds an entry.
+	// SampleEvery is the time between two entries of a leader.
 	SampleEvery = 15 * time.Second
-	// keepSamples is about an hour of entries.
+	// keepSamples is the number of entries to keep: about an hour.
 	keepSamples = 240
-	// samplesAge is the expiry of the stream after its last entry.
+	// samplesAge is the time after the last entry when the stream expires.
 	samplesAge = 2 * time.Hour
 	// readSamples is the maximum size of one reply.
 	readSamples = 2 * keepSamples
@@ -42,7 +40,7 @@ type Sample struct {
 	ID     string    // its place in the stream
 	NodeID string
 	Epoch  int64
-	Span   time.Duration    // since the leader's sample before; 0: not known
+	Span   time.Duration    // the time since the leader's previous sample; 0: unknown
 	Levels map[string]Level // by job
 }
 
@@ -50,10 +48,10 @@ type Sample struct {
 type Level struct {
 	Lag     time.Duration
 	Backlog int64
-	Rows    int64 // since the sample before
+	Rows    int64 // the rows written since the previous sample
 }
 
-// AddSample adds an entry; s.At and s.ID are Redis' to choose.
+// AddSample adds an entry. Redis chooses s.At and s.ID.
 func (l *Ledger) AddSample(ctx context.Context, s Sample) error {
 	key := l.keys.Samples()
 	_, err := l.store.Run(ctx, l.keys.Lock(), func(c redis.Conn) (any, error) {
@@ -75,10 +73,10 @@ func (l *Ledger) AddSample(ctx context.Context, s Sample) error {
 	return nil
 }
 
-// Samples returns the entries after an id, the oldest first; "" begins with the first. It skips
-// unreadable entries (other versions or programs) and those of a term that was over. next is
-// the id of the last entry, readable or not, and epoch the highest so far: pass both to the
-// next call.
+// Samples returns the entries after the entry with the id in the argument after, the oldest first. If this argument is "", Samples begins
+// with the first entry. It skips entries that it cannot read (of other versions or programs), and entries of a term that was over. The
+// result next is the id of the last entry, readable or not. The result highest is the highest epoch so far. The caller passes both results
+// to the next call.
 func (l *Ledger) Samples(ctx context.Context, after string, epoch int64) (samples []Sample, next string, highest int64, err error) {
 	from := "-"
 	if after != "" {
@@ -104,10 +102,12 @@ func (l *Ledger) Samples(ctx context.Context, after string, epoch int64) (sample
 	return samples, next, epoch, nil
 }
 
-// latestOf is the number of newest samples to read: a deposed leader may have added the last.
+// latestOf is the number of newest samples that LatestLevels reads. One sample is not enough, because it may come from a deposed
+// leader.
 const latestOf = 4
 
-// LatestLevels are those of the leader's newest sample, if it is not older than that by Redis' clock.
+// LatestLevels returns the levels of the leader's newest sample. It returns none if that sample is older than the duration within, measured
+// by Redis' clock.
 func (l *Ledger) LatestLevels(ctx context.Context, within time.Duration) (map[string]Level, error) {
 	replies, err := redis.Values(l.store.Run(ctx, l.keys.Lock(), func(c redis.Conn) (any, error) {
 		err := redisconn.SendAll(c, redisconn.Cmd("TIME"), redisconn.Cmd("XREVRANGE", l.keys.Samples(), "+", "-", "COUNT", latestOf))
@@ -139,7 +139,7 @@ func (l *Ledger) LatestLevels(ctx context.Context, within time.Duration) (map[st
 	return newest.Levels, nil
 }
 
-// decodeSample decodes an entry of the stream; ok is false for an unknown kind.
+// decodeSample decodes an entry of the stream. The result ok is false if the kind of the entry is unknown.
 func decodeSample(entry any) (s Sample, ok bool) {
 	var fields map[string]string
 	var err error
@@ -161,7 +161,7 @@ func decodeSample(entry any) (s Sample, ok bool) {
 	return s, true
 }
 
-// maxEpoch is above every epoch: Lua cannot count higher.
+// maxEpoch is larger than every valid epoch. Epochs have this limit because Lua's numbers are exact only up to 2^53.
 const maxEpoch = 1 << 53
 
 func encodeRows(levels map[string]Level) string {
@@ -174,7 +174,7 @@ func encodeRows(levels map[string]Level) string {
 	return string(text)
 }
 
-// addRows adds the rows of a sample to its levels. Unreadable ones are left out.
+// addRows adds the numbers of rows in a sample to its levels. It leaves out unreadable numbers.
 func addRows(levels map[string]Level, text string) {
 	for line := range strings.Lines(text) {
 		name, number, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")

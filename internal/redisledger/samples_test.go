@@ -47,7 +47,7 @@ func TestASampleHasTheRowsThatWereWrittenSinceTheOneBefore(t *testing.T) {
 	t.Parallel()
 	g, l := ledgerRig(t)
 	want := map[string]Level{"users": {Lag: time.Second, Backlog: 1, Rows: 5000}, "idle": {}, "quick": {Rows: 3}}
-	addSample(t, l, 7, want) // the first of a term: no time is known
+	addSample(t, l, 7, want) // the first sample of a term has no span
 	if err := l.AddSample(t.Context(), Sample{Epoch: 7, Span: 15 * time.Second, Levels: want}); err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"baton/internal/redislock/script"
 )
 
-// lockCommands are the commands of an election: L is the lock, W its channel; T, Q, N, C and E
-// are its other keys.
+// lockCommands lists the commands of an election. In these commands, L is the lock key, W is its channel, and the letters T, Q, N, C
+// and E are the other keys of the election.
 var lockCommands = []string{
 	"GET L", "SET L v PX 1", "DEL L", "PTTL L", "PEXPIRE L 1", "EXISTS L",
 	"HGET T f", "HMGET T f", "HSET T f v", "EXISTS Q", "SET Q v PX 1", "HSCAN N 0", "HSET N f v", "HDEL N f",
@@ -28,7 +28,7 @@ func Access(o LockOptions) redisconn.Access {
 	}
 	k := script.KeysOf(o.Key)
 	return redisconn.Access{
-		Places: []redisconn.Place{{
+		Keys: []redisconn.KeyCommands{{
 			Key: k.Lock(),
 			Names: map[string]string{"L": k.Lock(), "T": k.Term(), "Q": k.Quarantine(), "N": k.Nodes(), "C": k.Control(),
 				"E": k.Events(), "W": k.Wake()},

@@ -18,7 +18,7 @@ func TestTheDocumentedUserCanLeadStandByAndBeAsked(t *testing.T) {
 	t.Parallel()
 	for name, o := range designs {
 		if o.Format == script.Redisson {
-			continue // has a channel of its own
+			continue // this lock has its own channel
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -41,7 +41,7 @@ func TestTheDocumentedUserCanLeadStandByAndBeAsked(t *testing.T) {
 				t.Fatal(err)
 			}
 			b.term(t)
-			p, err := e.Picture(t.Context(), 10)
+			p, err := e.State(t.Context(), 10)
 			if err != nil || p.Leader != "b" || len(p.Nodes) != 2 || len(p.Events) < 3 {
 				t.Errorf("picture %+v, %v", p, err)
 			}
@@ -76,7 +76,7 @@ func TestWhoMayNotWriteTheHistoryLeadsAllTheSame(t *testing.T) {
 	}
 }
 
-// A connection's name only decorates CLIENT LIST: an ACL of Redis or of its Sentinels that forbids it changes nothing.
+// The name of a connection is only for CLIENT LIST. So a node must also lead if an ACL of Redis or of the Sentinels forbids the name.
 func TestANodeThatMayNotNameItsConnectionsLeads(t *testing.T) {
 	t.Parallel()
 	sentinel := testsupport.StartSentinel(t, testsupport.RedisPassword("treasure"), testsupport.SentinelPassword("watchman"))
@@ -90,7 +90,7 @@ func TestANodeThatMayNotNameItsConnectionsLeads(t *testing.T) {
 	campaign(t, openWith(t, o), redislock.LockOptions{Key: "baton", NodeID: "a", TTL: 3 * time.Second}).term(t)
 }
 
-// A password that was rotated is used at the next dial.
+// A changed password is used at the next dial.
 func TestThePasswordIsAskedForAtEveryDial(t *testing.T) {
 	t.Parallel()
 	r, opts := redistest.StartWithUser(t)

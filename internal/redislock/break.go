@@ -9,23 +9,23 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// ErrNotHeld means that the lock to be broken is free.
+// ErrNotHeld means that the lock cannot be broken because it is free.
 var ErrNotHeld = errors.New("nobody holds it")
 
-// Broken describes the holder that lost its lock to a break.
+// Broken describes the holder that lost the lock to Break.
 type Broken struct {
 	Owner  string
-	NodeID string        // "" of a foreign client
-	Epoch  int64         // 0 of a foreign client
-	Left   time.Duration // until another node may win: the old holder may trust its lease until then
-	// Forgotten: the epoch in Redis was invalid and was dropped; the next epoch follows from
-	// Redis' clock. Owner is "" then if the lock was free.
+	NodeID string        // "" for a foreign client
+	Epoch  int64         // 0 for a foreign client
+	Left   time.Duration // the time until another node may win, because the old holder may trust its lease until then
+	// Forgotten means that the epoch in Redis was invalid and that Break has deleted it. The next epoch follows from Redis' clock.
+	// In this case Owner is "" if the lock was free.
 	Forgotten bool
 }
 
-// Break takes the lock away from its holder and wakes that node. No node wins before the
-// holder's lease would have ended. The reason goes into the event history. An invalid epoch
-// is dropped. ErrNotHeld if the lock is free and its epoch valid.
+// Break takes the lock from its holder and wakes that node. No other node can win before the time when the old lease would have
+// ended. Break adds the reason to the event history. Break also deletes an invalid epoch. It returns ErrNotHeld if the lock is free
+// and the epoch valid.
 func (e *Election) Break(ctx context.Context, reason string) (Broken, error) {
 	k := e.keys
 	reply, err := redis.Values(e.store.Run(ctx, k.Lock(), func(conn redis.Conn) (any, error) {

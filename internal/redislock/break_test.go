@@ -12,7 +12,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// Breaking a lock must let no new holder in while the old one may still act.
+// After a lock was broken, no new holder may win while the old holder may still act.
 func TestABrokenLockIsNobodysUntilItsHolderCannotTrustItAnyMore(t *testing.T) {
 	t.Parallel()
 	for name, design := range designs {
@@ -30,11 +30,11 @@ func TestABrokenLockIsNobodysUntilItsHolderCannotTrustItAnyMore(t *testing.T) {
 			if _, err := election.Break(t.Context(), "test"); !errors.Is(err, redislock.ErrNotHeld) {
 				t.Errorf("a free lock was broken: %v", err)
 			}
-			granted := time.Now() // or later
+			granted := time.Now() // the lease was granted at this time at the latest
 			epoch := acquire(t, a, "o1", 0).Epoch
 			hints := make(chan elector.Hint, 8)
 			go redislock.WatchAll(t.Context(), s, redislock.Watched{LockKey: "nightly", Hints: hints})
-			<-hints // it listens
+			<-hints // the subscription works
 
 			broken, err := election.Break(t.Context(), "its host is on fire, says alice")
 			if err != nil || broken.Owner != "o1" || broken.NodeID != "a" || broken.Epoch != epoch || broken.Left <= 0 ||
@@ -65,7 +65,7 @@ func TestABrokenLockIsNobodysUntilItsHolderCannotTrustItAnyMore(t *testing.T) {
 			if waited := time.Since(granted); waited < ttl-2*time.Millisecond || won.Epoch <= epoch+1 {
 				t.Errorf("the next term began after %v with epoch %d; want a lease of %v, and above %d", waited, won.Epoch, ttl, epoch+1)
 			}
-			p, err := election.Picture(t.Context(), 10)
+			p, err := election.State(t.Context(), 10)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,8 +89,8 @@ func acquire(t *testing.T, l *redislock.Lock, owner string, floor int64) elector
 	return a
 }
 
-// An epoch that keeps everybody from leading is forgotten, and the next one is sound. A
-// leader of before may trust its lease.
+// Break must delete an epoch that keeps every node from leading, so that the next epoch is valid. The earlier leader may still trust its
+// lease.
 func TestBreakingALockForgetsAnEpochThatNobodyCanFollow(t *testing.T) {
 	t.Parallel()
 	for name, design := range designs {
@@ -114,7 +114,7 @@ func TestBreakingALockForgetsAnEpochThatNobodyCanFollow(t *testing.T) {
 					t.Fatalf("%v: %+v, %v", forged, broken, err)
 				}
 				began := time.Now()
-				// A node that has led by it, or heard of it, still knows it.
+				// A node that has led under this epoch, or has seen it, still knows the epoch.
 				floor := int64(9007199254740989)
 				won := acquire(t, a, "o2", floor)
 				if won.Outcome != elector.Wait || won.Left <= 0 {

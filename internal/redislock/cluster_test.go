@@ -17,14 +17,13 @@ import (
 	"baton/internal/testsupport"
 )
 
-// A slot is moved key by key, and may stay halfway for long: with the script's keys
-// on two nodes, or with some that exist on neither, Redis refuses every command that
-// names several. The lease is renewed all the same.
+// The keys of a slot move one by one, and the move may take long. While the script's keys are on two nodes, or some of them exist on
+// neither node, Redis refuses every command with several keys. The lease must be renewed nevertheless.
 func TestALeaderGoesOnLeadingWhileItsSlotMoves(t *testing.T) {
 	t.Parallel()
 	cluster := testsupport.StartCluster(t)
 	const ttl = 30 * time.Second
-	var resharding sync.Mutex // Redis' rule: one at a time
+	var resharding sync.Mutex // Redis moves only one slot at a time
 	for name, o := range map[string]redislock.LockOptions{"{string}": {}, "{redisson}": {Format: script.Redisson}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,7 +52,7 @@ func TestALeaderGoesOnLeadingWhileItsSlotMoves(t *testing.T) {
 			a.goesOnRenewing(t, term, "after the move")
 
 			resharding.Lock()
-			cluster.MoveSlot(o.Key, anotherMaster(t, cluster, from, to)) // the nodes have long heard of the first move
+			cluster.MoveSlot(o.Key, anotherMaster(t, cluster, from, to)) // by now the nodes know of the first move
 			cluster.AwaitOwner(o.Key, to)
 			resharding.Unlock()
 			a.goesOnRenewing(t, term, "after a quick move")
@@ -61,7 +60,7 @@ func TestALeaderGoesOnLeadingWhileItsSlotMoves(t *testing.T) {
 				t.Logf("%d renewals failed in all, and were repeated", n)
 			}
 
-			// The leader has told the new node that it is known there: its successor need not wait.
+			// The leader has confirmed its term on the new node, so its successor need not wait.
 			a.stop()
 			b := designedLock(t, s, redislock.LockOptions{Key: o.Key, NodeID: "b", TTL: ttl, Format: o.Format})
 			if answer, err := acquireOnce(t, b, "b-1"); err != nil || answer.Outcome != elector.Won || answer.Epoch <= term.Epoch() {
@@ -83,7 +82,7 @@ func moveAll(t *testing.T, move *testsupport.SlotMove, from *testsupport.Redis, 
 	}
 }
 
-// anotherMaster is a master that is none of these.
+// anotherMaster returns a master that is not among the given servers.
 func anotherMaster(t *testing.T, cluster *testsupport.RedisCluster, not ...*testsupport.Redis) *testsupport.Redis {
 	t.Helper()
 	for _, key := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
@@ -95,7 +94,7 @@ func anotherMaster(t *testing.T, cluster *testsupport.RedisCluster, not ...*test
 	return nil
 }
 
-// The replica that takes over has the lock: the term goes on.
+// The replica that takes over has the lock, so the term continues.
 func TestALeaderOutlivesTheFailoverOfItsMaster(t *testing.T) {
 	t.Parallel()
 	cluster := testsupport.StartCluster(t)
@@ -122,7 +121,7 @@ func TestALeaderOutlivesTheFailoverOfItsMaster(t *testing.T) {
 		return err
 	})
 	a.stillLeads(t, term, "after the failover")
-	if watched == master { // else nothing was cut
+	if watched == master { // otherwise no subscription was cut
 		testsupport.AwaitNoError(t, "it watches again", func() error {
 			if a.hints.Load() == hints {
 				return errors.New("no hint since")
@@ -131,7 +130,7 @@ func TestALeaderOutlivesTheFailoverOfItsMaster(t *testing.T) {
 		})
 	}
 
-	// And while one pair of nodes is gone the others answer CLUSTERDOWN.
+	// While a master and its replica are gone, the other nodes answer CLUSTERDOWN.
 	other := newLock(t, s, keyAt(t, cluster, anotherMaster(t, cluster, successor)), "b", time.Second)
 	successor.Kill()
 	testsupport.AwaitNoError(t, "the cluster is down", func() error {
@@ -146,7 +145,7 @@ func TestALeaderOutlivesTheFailoverOfItsMaster(t *testing.T) {
 	testsupport.AwaitNoError(t, "the lock answers again", func() error { _, err := acquireOnce(t, other, "b-1"); return err })
 }
 
-// keyAt is a key that a master has.
+// keyAt returns a key whose slot belongs to the given master.
 func keyAt(t *testing.T, cluster *testsupport.RedisCluster, r *testsupport.Redis) string {
 	t.Helper()
 	for key := 'a'; key <= 'z'; key++ {
@@ -158,7 +157,7 @@ func keyAt(t *testing.T, cluster *testsupport.RedisCluster, r *testsupport.Redis
 	return ""
 }
 
-// watchersOf is the node at which something is subscribed to the wake channel.
+// watchersOf returns the node that has a subscriber to the wake channel.
 func watchersOf(t *testing.T, cluster *testsupport.RedisCluster) *testsupport.Redis {
 	t.Helper()
 	for _, r := range cluster.Nodes() {
@@ -170,8 +169,8 @@ func watchersOf(t *testing.T, cluster *testsupport.RedisCluster) *testsupport.Re
 	return nil
 }
 
-// While one caller asks for the first time who serves what, the others wait for the
-// answer: an unknown layout does not mean that no node serves the slot.
+// While one caller asks for the map of slots for the first time, the other callers wait for the answer. An unknown map does not mean that
+// no node serves the slot.
 func TestWhoeverIsFirstAtAClusterWaitsForItsLayout(t *testing.T) {
 	t.Parallel()
 	cluster := testsupport.StartCluster(t)
@@ -198,7 +197,7 @@ func TestAWakeUpReachesEveryNodeOfACluster(t *testing.T) {
 	t.Parallel()
 	cluster := testsupport.StartCluster(t)
 	s := openWith(t, redisconn.Options{Cluster: cluster.Addresses()})
-	const ttl = time.Hour // renewals and polls come minutes apart: the nodes act only when woken up
+	const ttl = time.Hour // renewals and polls are minutes apart, so the nodes act only when hints wake them
 	a := campaign(t, s, redislock.LockOptions{Key: "baton", NodeID: "a", TTL: ttl})
 	term := a.term(t)
 	b := campaign(t, openWith(t, redisconn.Options{Cluster: cluster.Addresses()}), redislock.LockOptions{Key: "baton", NodeID: "b",
@@ -216,7 +215,7 @@ func TestAWakeUpReachesEveryNodeOfACluster(t *testing.T) {
 		t.Errorf("epoch %d after %d", next.Epoch(), term.Epoch())
 	}
 
-	// A URL of one node is not enough.
+	// A URL of only one node is not enough.
 	owner := cluster.Owner("baton")
 	single := newLock(t, openWith(t, redisconn.Options{URL: anotherMaster(t, cluster, owner).URL()}), "baton", "c", time.Second)
 	if _, err := acquireOnce(t, single, "c-1"); !errors.Is(err, elector.ErrRefused) || !strings.Contains(err.Error(), "under cluster") {

@@ -14,7 +14,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// The first renewal after a restart confirms the lock, on a shared connection, too.
+// The first renewal after a restart must confirm the lock, also on a shared connection.
 func TestTheFirstRenewalOnANewSharedConnectionConfirms(t *testing.T) {
 	r := testsupport.StartRedis(t, testsupport.RedisAOF())
 	s := open(t, r)

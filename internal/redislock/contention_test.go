@@ -15,15 +15,14 @@ import (
 	"baton/internal/testsupport"
 )
 
-// Without scripts, whoever is interrupted by another begins anew. Twenty nodes that
-// ask without a pause, each with a priority to write, neither keep one of them from
-// winning, nor the leader from renewing, nor an operator from pausing.
+// Without scripts, a client whose keys another client changes begins again. Twenty nodes ask without a pause, and each writes its
+// priority. Nevertheless a node must win, the leader must renew, and an operator must be able to pause the election.
 func TestABusyElectionWithoutScriptsGetsOn(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
 	s := open(t, r)
 	e := redislock.NewElection(s, "baton", script.String)
-	o := redislock.LockOptions{Key: "baton", TTL: 5 * time.Second, Interpreter: lua.Compile, Presence: redislock.Presence{Priority: 3}}
+	o := redislock.LockOptions{Key: "baton", TTL: 5 * time.Second, Interpreter: lua.Compile, NodeInfo: redislock.NodeInfo{Priority: 3}}
 	node := func(id string) *redislock.Lock {
 		o.NodeID = id
 		return designedLock(t, s, o)

@@ -14,41 +14,40 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Control holds the pending orders and restrictions of an election, by Redis' own clock.
+// Control contains the orders and restrictions that are in force in an election. Redis' clock decides whether they are in force.
 type Control struct {
-	// Paused: no node may lead; nil if not paused.
+	// Paused means that no node may lead. It is nil if the election is not paused.
 	Paused *Pause
-	// Quarantine is the time until a new owner may win, after Redis has restarted, failed
-	// over or lost its data; 0 without a quarantine.
+	// Quarantine is how long no new owner may win, because Redis has restarted, failed over or lost its data. It is 0 without a quarantine.
 	Quarantine time.Duration
-	// ReservedFor is the node that the free lock is kept for, "" if for none.
+	// ReservedFor is the only node that may take the free lock; "" means any node.
 	ReservedFor  string
 	ReservedLeft time.Duration
-	// StepDown is the reason of a step-down that the current leader has not finished; "" without.
+	// StepDown is the reason why the current leader has been ordered to step down, until it has done so; "" without an order.
 	StepDown string
-	// CoolDowns are the nodes that do not campaign for a while.
+	// CoolDowns has the nodes that do not campaign for a while, by their ids.
 	CoolDowns map[string]CoolDown
 }
 
-// Pause keeps every node from leading.
+// Pause says since when no node may lead, and why.
 type Pause struct {
 	At     time.Time
 	Reason string // "by alice: upgrade"
 }
 
-// CoolDown keeps a node from campaigning for a while, after an abdication.
+// CoolDown says for how much longer a node does not campaign after an abdication, and why.
 type CoolDown struct {
 	Left   time.Duration
 	Reason string
 }
 
-// The events of operators, in the words of the event history.
+// These are the events that operators cause, in the words of the event history.
 const (
 	eventPaused  = "paused"
 	eventResumed = "resumed"
 )
 
-// decodeControl reads the control hash, and PTTL's answer for the quarantine.
+// decodeControl reads the control hash. The argument quarantine is the reply to PTTL for the key of the quarantine.
 func decodeControl(fields map[string]string, quarantine int64, owner string, now time.Time) Control {
 	c := Control{Quarantine: max(milliseconds(quarantine), 0), CoolDowns: map[string]CoolDown{}}
 	if at, ok := fields["paused_at"]; ok {
@@ -70,9 +69,8 @@ func decodeControl(fields map[string]string, quarantine int64, owner string, now
 	return c
 }
 
-// Pause keeps every node from leading until Resume, across restarts. The leader is woken at
-// once and steps down. It returns the pause that was in force, nil without one; a second pause
-// only replaces the reason.
+// Pause keeps every node from leading until Resume, even after restarts. It wakes the leader, which steps down. It returns the pause
+// that was already in force, or nil. A second pause only replaces the reason.
 func (e *Election) Pause(ctx context.Context, reason string) (before *Pause, err error) {
 	err = e.change(ctx, "pause", func(s controlState) ([]redisconn.Command, []redisconn.Command, error) {
 		before = s.Paused
@@ -86,8 +84,7 @@ func (e *Election) Pause(ctx context.Context, reason string) (before *Pause, err
 	return before, err
 }
 
-// Resume ends a pause; standbys ask for the lock at once. It returns the pause, nil
-// if there was none.
+// Resume ends a pause. Standbys then try to get the lock immediately. It returns the pause that it ended, or nil if there was none.
 func (e *Election) Resume(ctx context.Context, reason string) (was *Pause, err error) {
 	err = e.change(ctx, "resume", func(s controlState) ([]redisconn.Command, []redisconn.Command, error) {
 		if was = s.Paused; was == nil {
@@ -99,9 +96,8 @@ func (e *Election) Resume(ctx context.Context, reason string) (was *Pause, err e
 	return was, err
 }
 
-// StepDown asks the current leader to step down, in favour of a named node if to
-// is not empty. It returns the term's owner and node, or ErrNoLeader. It does not wait
-// for the step-down.
+// StepDown orders the current leader to step down. If the argument to is not empty, the node with this name gets the lock. It returns the
+// owner and the node of the present term, or ErrNoLeader. It does not wait for the step-down.
 func (e *Election) StepDown(ctx context.Context, to, reason string) (owner, nodeID string, err error) {
 	err = e.change(ctx, "ask the leader to step down from", func(s controlState) ([]redisconn.Command, []redisconn.Command, error) {
 		if owner, nodeID = s.holder, s.node; owner == "" {
@@ -113,7 +109,7 @@ func (e *Election) StepDown(ctx context.Context, to, reason string) (owner, node
 	return owner, nodeID, err
 }
 
-// StepDownOwner is StepDown of one term: ErrNoLeader if its owner does not hold the lock.
+// StepDownOwner orders the leader to step down if its term has this owner. It returns ErrNoLeader if that owner does not hold the lock.
 func (e *Election) StepDownOwner(ctx context.Context, owner string, o elector.Order) error {
 	return e.change(ctx, "ask the leader to step down from", func(s controlState) ([]redisconn.Command, []redisconn.Command, error) {
 		if s.holder != owner {
@@ -130,10 +126,10 @@ func (e *Election) stepDown(owner string, o elector.Order) (writes, attempts []r
 		[]redisconn.Command{e.wakeUp("control")}
 }
 
-// SetCoolDown records that a node does not campaign for a while, so that the others do not hand
-// it the lock. Zero ends that.
+// SetCoolDown records that a node does not campaign for the duration d, so that the other nodes do not hand the lock to it. The
+// duration zero ends the cool-down.
 func (e *Election) SetCoolDown(ctx context.Context, nodeID string, d time.Duration, reason string) error {
-	return e.change(ctx, "stand aside from", func(s controlState) ([]redisconn.Command, []redisconn.Command, error) {
+	return e.change(ctx, "record the cool-down of a node for", func(s controlState) ([]redisconn.Command, []redisconn.Command, error) {
 		if d <= 0 {
 			return []redisconn.Command{redisconn.Cmd("HDEL", e.keys.Control(), e.keys.CoolDown(nodeID))}, nil, nil
 		}
@@ -142,18 +138,18 @@ func (e *Election) SetCoolDown(ctx context.Context, nodeID string, d time.Durati
 	})
 }
 
-// controlState is the state that decides about a change of the control hash.
+// controlState is the part of the election's state that decides whether a change of the control hash is allowed.
 type controlState struct {
 	Control
 	now    time.Time
 	holder string // the lock's owner, "" for none
-	node   string // that leads, "" where a foreign client holds the lock
+	node   string // the node that leads; "" if a foreign client holds the lock
 	epoch  int64
 }
 
-// change makes the writes of decide in one transaction, and starts over if the leader changed
-// meanwhile. It needs no script: a server may forbid them. The attempts (history, wake-ups)
-// may be refused.
+// change calls the function decide, which returns commands. It sends the commands in the result writes in one transaction. If the
+// leader has changed in the meantime, change calls decide again. It uses no script, because a server may forbid scripts. Redis may
+// refuse the commands in the result attempts (history, wake-ups).
 func (e *Election) change(
 	ctx context.Context, doing string, decide func(controlState) (writes, attempts []redisconn.Command, err error),
 ) error {
@@ -184,8 +180,8 @@ func (e *Election) change(
 	return err
 }
 
-// watchLeader reads the state for a change and WATCHes the lock key only: every standby keeps
-// writing to the control hash.
+// watchLeader reads the state on which a change of the control hash depends. It WATCHes only the lock key, because every standby
+// keeps writing to the control hash.
 func (e *Election) watchLeader(ctx context.Context, conn redis.Conn) (s controlState, err error) {
 	k := e.keys
 	err = redisconn.SendAll(conn, redisconn.Cmd("WATCH", k.Lock()), redisconn.Cmd("TIME"), e.askHolder(),
@@ -217,7 +213,7 @@ func (e *Election) watchLeader(ctx context.Context, conn redis.Conn) (s controlS
 	return s, errors.Join(termErr, err)
 }
 
-// askHolder is the command that asks for the lock's owner; ownerOf reads the reply.
+// askHolder returns the command that reads the lock's owner. The function ownerOf decodes the reply.
 func (e *Election) askHolder() redisconn.Command {
 	if e.format == script.Redisson {
 		return redisconn.Cmd("HKEYS", e.keys.Lock())
@@ -225,13 +221,13 @@ func (e *Election) askHolder() redisconn.Command {
 	return redisconn.Cmd("GET", e.keys.Lock())
 }
 
-// eventEntry adds an event without a node to the event history.
+// eventEntry returns the command that adds an event to the event history. The entry names no node.
 func (e *Election) eventEntry(event string, epoch int64, reason string) []redisconn.Command {
 	return []redisconn.Command{redisconn.Cmd("XADD", e.keys.Events(), "MAXLEN", "~", 1000, "*", "event", event, "node_id", "",
 		"epoch", epoch, "reason", reason)}
 }
 
-// wakeUp publishes a hint to all nodes of the election.
+// wakeUp returns the command that publishes a hint to all nodes of the election.
 func (e *Election) wakeUp(hint string) redisconn.Command {
 	return redisconn.Cmd("PUBLISH", e.keys.Wake(), hint)
 }

@@ -48,18 +48,18 @@ func (c controlled) acquire(lock *redislock.Lock, owner string, want elector.Out
 	return a
 }
 
-func (c controlled) picture() redislock.Picture {
+func (c controlled) state() redislock.ElectionState {
 	c.t.Helper()
-	p, err := c.Picture(c.t.Context(), 20)
+	p, err := c.State(c.t.Context(), 20)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	return p
 }
 
-// history is the kinds of events with their reasons, the latest first.
+// history returns the kinds of the events with their reasons, the latest event first.
 func (c controlled) history() (texts []string) {
-	for _, e := range c.picture().Events {
+	for _, e := range c.state().Events {
 		texts = append(texts, strings.TrimSpace(e.Event+" "+e.Reason))
 	}
 	return texts
@@ -85,7 +85,7 @@ func TestAPauseEndsTheTermAndKeepsEverybodyOut(t *testing.T) {
 				t.Errorf("waits for %q", a.Reason)
 			}
 		}
-		p := c.picture()
+		p := c.state()
 		if p.Paused == nil || p.Paused.Reason != "by alice: upgrade" || p.Now.Sub(p.Paused.At).Abs() > time.Minute || p.Owner != "" {
 			t.Errorf("picture %+v", p)
 		}
@@ -94,7 +94,7 @@ func TestAPauseEndsTheTermAndKeepsEverybodyOut(t *testing.T) {
 		if err != nil || again == nil || *again != *p.Paused {
 			t.Errorf("paused again: %+v, %v; want the first pause", again, err)
 		}
-		if q := c.picture(); q.Paused == nil || q.Paused.At != p.Paused.At || q.Paused.Reason != "by bob: still at it" {
+		if q := c.state(); q.Paused == nil || q.Paused.At != p.Paused.At || q.Paused.Reason != "by bob: still at it" {
 			t.Errorf("after that: %+v; want the first time and the second reason", q.Paused)
 		}
 
@@ -114,7 +114,7 @@ func TestAPauseEndsTheTermAndKeepsEverybodyOut(t *testing.T) {
 	})
 }
 
-// No node waits for a poll to learn of an operator's order.
+// A node must learn of an operator's order without waiting for a poll.
 func TestOperatorsWakeThoseWhomItConcerns(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	s := open(t, r)
@@ -158,7 +158,7 @@ func TestAStepDownIsAskedOfTheTermThatLeads(t *testing.T) {
 		if err != nil || owner != "o1" || node != "a" {
 			t.Fatalf("asked %q on %q, %v", owner, node, err)
 		}
-		if p := c.picture(); p.StepDown != "by alice" {
+		if p := c.state(); p.StepDown != "by alice" {
 			t.Errorf("picture %+v", p.Control)
 		}
 		if order, err := c.a.Renew(ctx, "o1", won.Epoch); err != nil || !order.StepDown || order.To != "b" {
@@ -167,14 +167,14 @@ func TestAStepDownIsAskedOfTheTermThatLeads(t *testing.T) {
 		if err := c.a.Release(ctx, "o1", elector.Handover{Event: "stepped_down", To: "b"}); err != nil {
 			t.Fatal(err)
 		}
-		if p := c.picture(); p.StepDown != "" || p.ReservedFor != "b" || p.ReservedLeft <= 0 || p.ReservedLeft > elector.ReserveFor {
+		if p := c.state(); p.StepDown != "" || p.ReservedFor != "b" || p.ReservedLeft <= 0 || p.ReservedLeft > elector.ReserveFor {
 			t.Errorf("after the release: %+v", p.Control)
 		}
 		won = c.acquire(c.b, "o2", elector.Won)
-		if p := c.picture(); p.ReservedFor != "" {
+		if p := c.state(); p.ReservedFor != "" {
 			t.Errorf("after the takeover: %+v", p.Control)
 		}
-		// An order to the term before is late.
+		// An order to the previous term comes too late.
 		if err := c.StepDownOwner(ctx, "o1", elector.Order{Reason: "by alice"}); !errors.Is(err, redislock.ErrNoLeader) {
 			t.Errorf("a late order: %v", err)
 		}
@@ -194,7 +194,7 @@ func TestAStepDownIsAskedOfTheTermThatLeads(t *testing.T) {
 		if err := c.b.Release(ctx, "o2", handover); err != nil {
 			t.Fatal(err)
 		}
-		p, err := c.Picture(ctx, 1)
+		p, err := c.State(ctx, 1)
 		if err != nil || len(p.Events) != 1 || p.Events[0].Code != elector.CodeBalance || p.Events[0].Reason != "b leads 2 of 2 locks" {
 			t.Errorf("events %+v, %v", p.Events, err)
 		}
@@ -226,23 +226,23 @@ func TestANodeThatStandsAsideIsSeenUntilItsTimeIsOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(50 * time.Millisecond)
-		coolDowns := c.picture().CoolDowns
+		coolDowns := c.state().CoolDowns
 		if a := coolDowns["a"]; len(coolDowns) != 1 || a.Reason != `database "main" is away` ||
 			a.Left <= 50*time.Second || a.Left > time.Minute {
 			t.Errorf("cool-downs %+v, want a alone", coolDowns)
 		}
-		c.acquire(c.a, "o1", elector.Won) // the note is no bar
+		c.acquire(c.a, "o1", elector.Won) // the record of the cool-down does not keep the node from winning
 	})
 }
 
-func TestAQuarantineIsInThePicture(t *testing.T) {
+func TestAQuarantineIsInTheState(t *testing.T) {
 	t.Parallel()
 	eachDesign(t, func(c controlled) {
 		a, err := c.a.Acquire(c.t.Context(), elector.Candidate{Owner: "o1", Floor: 7})
 		if err != nil || a.Outcome != elector.Wait {
 			c.t.Fatalf("%+v, %v", a, err)
 		}
-		if p := c.picture(); p.Quarantine <= 0 || p.Quarantine > 5*time.Second {
+		if p := c.state(); p.Quarantine <= 0 || p.Quarantine > 5*time.Second {
 			c.t.Errorf("quarantine %v, want at most the lease", p.Quarantine)
 		}
 	})

@@ -13,8 +13,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// A server that accepts and says nothing: whatever the scheme, an attempt ends
-// when its context does.
+// If a server accepts a connection and never answers, an attempt ends with its context, with every scheme of the URL.
 func TestDiallingASilentServerEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts, no program answers
@@ -24,7 +23,7 @@ func TestDiallingASilentServerEndsWithItsContext(t *testing.T) {
 	defer l.Close()
 	for _, scheme := range []string{"redis", "rediss"} {
 		s := redistest.Open(t, redisconn.Options{URL: scheme + "://" + l.Addr().String() + "/0", ClientName: "test",
-			Timeout: time.Hour}) // of the store: only the context ends an attempt
+			Timeout: time.Hour}) // the store's limit is long, so that only the context ends an attempt
 		lock := newLock(t, s, "baton", "a", time.Second)
 		for name, end := range map[string]func(context.Context) (context.Context, context.CancelFunc){
 			"deadline": func(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -20,47 +20,46 @@ import (
 // ErrNoLeader means that there is no leader to step down.
 var ErrNoLeader = errors.New("no node leads")
 
-// Election reads an election and sends orders to its leader. It neither campaigns nor leads.
-// Commands and status pages use it.
+// Election reads the state of an election and sends orders to its leader. It is no candidate. Commands and status pages use it.
 type Election struct {
 	store  *redisconn.Store
 	keys   script.Keys
 	format script.Format
 }
 
-// NewElection gives access to the election of a lock key that has this format.
+// NewElection returns the Election of a lock key in the format f.
 func NewElection(store *redisconn.Store, lockKey string, f script.Format) *Election {
 	return &Election{store: store, keys: script.KeysOf(lockKey), format: f}
 }
 
-// Picture is an election at one moment, by Redis' own clock.
-type Picture struct {
+// ElectionState is the state of an election at one moment, by Redis' clock.
+type ElectionState struct {
 	Now    time.Time
 	Owner  string        // "" when no client holds the lock
-	Left   time.Duration // of the lease; negative when the lock has no expiry
-	Leader string        // node; "" if the lock is free, or a foreign client holds it
-	Epoch  int64         // of the last term, over or not
+	Left   time.Duration // the rest of the lease; negative if the lock does not expire
+	Leader string        // the node that leads; "" if the lock is free, or a foreign client holds it
+	Epoch  int64         // the epoch of the last term, which may be over
 	Forged bool          // the stored epoch is invalid: see [elector.ErrEpoch]
 	Since  time.Time     // when that term began
 	TTL    time.Duration
-	Held   time.Time // until when that term had the lease at most; zero: not known
+	Held   time.Time // the latest time until which that term had the lease; zero: unknown
 	Nodes  []Node
 	Cut    bool    // the list of nodes is too long: Nodes is a part of it
 	Events []Event // newest first
-	// Forbidden: this user of Redis lacks the permission to read the election. Nothing else is known.
+	// Forbidden means that this user of Redis may not read the election. The other fields are empty then.
 	Forbidden bool
 	Control
 }
 
-// Node is a node's last heartbeat.
+// Node is an entry of the list of nodes: a node's last heartbeat.
 type Node struct {
 	ID string `json:"-"`
-	Presence
+	NodeInfo
 	State  string `json:"state"`
 	SeenMS int64  `json:"seen_ms"`
 }
 
-// Seen is the time of the node's last heartbeat, by Redis' clock.
+// Seen returns the time of the node's last heartbeat, by Redis' clock.
 func (n Node) Seen() time.Time { return timeOf(n.SeenMS) }
 
 // Event is one entry of the election's history.
@@ -69,17 +68,17 @@ type Event struct {
 	Event  string
 	NodeID string
 	Epoch  int64
-	Code   elector.Code // why, where Event does not say it all
+	Code   elector.Code // the reason, if Event alone is not enough
 	Reason string
-	Over   time.Time // of an expired term: when its lease ended; zero: not known
+	Over   time.Time // the time when the lease of an expired term ended; zero: unknown
 }
 
-// Picture reads everything in one round trip; events is how many of the newest.
-func (e *Election) Picture(ctx context.Context, events int) (Picture, error) {
+// State reads the whole state in one round trip. The argument events is the number of events to read, beginning with the newest.
+func (e *Election) State(ctx context.Context, events int) (ElectionState, error) {
 	k := e.keys
 	conn, err := e.store.Conn(ctx, k.Lock())
 	if err != nil {
-		return Picture{}, err
+		return ElectionState{}, err
 	}
 	defer conn.Close() // it goes back to the pool
 	commands := []redisconn.Command{
@@ -89,29 +88,29 @@ func (e *Election) Picture(ctx context.Context, events int) (Picture, error) {
 		redisconn.Cmd("PTTL", k.Quarantine()),
 	}
 	if err := redisconn.SendAll(conn, commands...); err != nil {
-		return Picture{}, fmt.Errorf("read the election of %q: %w", k.Lock(), err)
+		return ElectionState{}, fmt.Errorf("read the election of %q: %w", k.Lock(), err)
 	}
 	replies, err := redisconn.ReceiveAll(ctx, conn)
 	if err != nil {
-		return Picture{}, fmt.Errorf("read the election of %q: %w", k.Lock(), redisconn.Explain(err))
+		return ElectionState{}, fmt.Errorf("read the election of %q: %w", k.Lock(), redisconn.Explain(err))
 	}
 	for i, r := range replies {
 		if err, ok := r.(redis.Error); ok {
-			return Picture{}, fmt.Errorf("read the election of %q: %s: %w", k.Lock(), commands[i], redisconn.Explain(err))
+			return ElectionState{}, fmt.Errorf("read the election of %q: %s: %w", k.Lock(), commands[i], redisconn.Explain(err))
 		}
 	}
 	nodes, cut, err := moreNodes(ctx, conn, k.Nodes(), replies[4])
 	if err != nil {
-		return Picture{}, fmt.Errorf("read the nodes of the election of %q: %w", k.Lock(), redisconn.Explain(err))
+		return ElectionState{}, fmt.Errorf("read the nodes of the election of %q: %w", k.Lock(), redisconn.Explain(err))
 	}
 	replies[4] = nodes
-	p, err := decodePicture(replies)
+	p, err := decodeState(replies)
 	p.Cut = cut
 	return p, err
 }
 
-// The list of nodes is read in pages: a list of a million forged nodes would block Redis for seconds. More than nodesPages pages are not
-// read.
+// baton reads the list of nodes in pages, because a list with a million forged nodes would block Redis for seconds. It reads at most
+// nodesPages pages.
 const (
 	nodesPage  = 1000
 	nodesPages = 10
@@ -121,7 +120,8 @@ func askNodes(key, cursor string) redisconn.Command {
 	return redisconn.Cmd("HSCAN", key, cursor, "COUNT", nodesPage)
 }
 
-// moreNodes reads the pages after the first one, and returns the fields and values of all. It reports whether there are more.
+// moreNodes reads the pages after the first page, and returns the fields and values of all pages. The argument reply is the first
+// page. The result cut is true if the list has more pages than moreNodes reads.
 func moreNodes(ctx context.Context, conn redis.Conn, key string, reply any) (all []any, cut bool, err error) {
 	for page := 1; ; page++ {
 		var cursor string
@@ -144,8 +144,8 @@ func moreNodes(ctx context.Context, conn redis.Conn, key string, reply any) (all
 	}
 }
 
-func decodePicture(replies []any) (Picture, error) {
-	var p Picture
+func decodeState(replies []any) (ElectionState, error) {
+	var p ElectionState
 	var err error
 	if p.Now, err = redisconn.Time(replies[0]); err != nil {
 		return p, err
@@ -186,10 +186,12 @@ func decodePicture(replies []any) (Picture, error) {
 	return p, err
 }
 
-// redissonThread is the thread that our terms hold an RLock on.
+// redissonThread is the end of a holder's name in an RLock. Redisson names a client and its thread there, and all our terms use the
+// same thread.
 const redissonThread = ":1"
 
-// ownerOf reads the lock key in either format: GET's reply, or HKEYS'.
+// ownerOf returns the owner of the lock. The argument reply is the reply to GET of the lock key or, for the Redisson format, to
+// HKEYS.
 func ownerOf(reply any) (string, error) {
 	if fields, ok := reply.([]any); ok {
 		if len(fields) == 0 {
@@ -214,7 +216,7 @@ func decodeNodes(reply any) ([]Node, error) {
 	for id, text := range texts {
 		n := Node{ID: id}
 		if err := json.Unmarshal([]byte(text), &n); err != nil {
-			n.State = "unreadable" // another version's, or another program's: show it, do not fail on it
+			n.State = "unreadable" // another version or program wrote the entry; it is shown, and causes no error
 		}
 		nodes = append(nodes, n)
 	}
@@ -240,13 +242,13 @@ func decodeEvents(reply any) ([]Event, error) {
 	return events, nil
 }
 
-// number reads a number that our own scripts wrote; 0 for none.
+// number reads a number that our own scripts have written. It returns 0 for any other text.
 func number(s string) int64 {
 	n, _ := strconv.ParseInt(s, 10, 64)
 	return n
 }
 
-// timeIn is a time in ms that our own scripts wrote; zero for none.
+// timeIn reads a time in ms that our own scripts wrote. It returns zero for any other text.
 func timeIn(s string) time.Time {
 	if n := number(s); n > 0 {
 		return timeOf(n)
@@ -254,7 +256,7 @@ func timeIn(s string) time.Time {
 	return time.Time{}
 }
 
-// Forget removes nodes from the list whose last heartbeat is older than before.
+// Forget removes nodes from the list of nodes if their last heartbeat is earlier than the time in the argument before.
 func (e *Election) Forget(ctx context.Context, nodes []Node, before time.Time) error {
 	listed, control := redis.Args{e.keys.Nodes()}, redis.Args{e.keys.Control()}
 	for _, n := range nodes {

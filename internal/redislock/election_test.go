@@ -31,7 +31,7 @@ func TestLedgerConforms(t *testing.T) {
 	})
 }
 
-// With a quorum the lock is elsewhere: who leads has the highest epoch that has asked.
+// With a quorum the lock is in other stores, and the leader is the owner of the highest epoch that has made a claim.
 func TestLedgerApartFromTheLockConforms(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	jobtest.Conformance(t, func(t *testing.T) (job.Ledger, func(owner string)) {
@@ -39,7 +39,7 @@ func TestLedgerApartFromTheLockConforms(t *testing.T) {
 		lead := func(owner string) {
 			r.Client(t).Do("HSET", "{"+key+"}:fence", "owner", owner, "epoch", owner[0])
 		}
-		lead("~") // who asks for nothing
+		lead("~") // an owner that makes no claim
 		return redisledger.NewLedger(open(t, r), redisledger.LedgerOptions{LockKey: key, ByEpoch: true}), lead
 	})
 }
@@ -98,12 +98,12 @@ func TestHintsArriveAndComeBackAfterRedisDoes(t *testing.T) {
 	<-done
 }
 
-func TestAPictureShowsTheElection(t *testing.T) {
+func TestTheStateShowsTheElection(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	s := open(t, r)
 	e := redislock.NewElection(s, "baton", script.String)
 	ctx := t.Context()
-	if p, err := e.Picture(ctx, 10); err != nil || p.Owner != "" || p.Leader != "" || len(p.Nodes) != 0 {
+	if p, err := e.State(ctx, 10); err != nil || p.Owner != "" || p.Leader != "" || len(p.Nodes) != 0 {
 		t.Fatalf("an election that never was: %+v, %v", p, err)
 	}
 	if _, _, err := e.StepDown(ctx, "", ""); !errors.Is(err, redislock.ErrNoLeader) {
@@ -117,14 +117,14 @@ func TestAPictureShowsTheElection(t *testing.T) {
 	if _, err := b.Acquire(ctx, elector.Candidate{Owner: "o2"}); err != nil {
 		t.Fatal(err)
 	}
-	p, err := e.Picture(ctx, 10)
+	p, err := e.State(ctx, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p.Owner != "o1" || p.Leader != "a" || p.Epoch != won.Epoch || p.TTL != 5*time.Second || p.Left <= 0 || p.Left > p.TTL {
 		t.Errorf("picture %+v", p)
 	}
-	for _, at := range []time.Time{p.Now, p.Since, p.Events[0].At, p.Nodes[0].Seen()} { // JSON has them as they are
+	for _, at := range []time.Time{p.Now, p.Since, p.Events[0].At, p.Nodes[0].Seen()} { // JSON contains these times with their zone
 		if at.Location() != time.UTC {
 			t.Errorf("%v is not in UTC", at)
 		}
@@ -138,14 +138,14 @@ func TestAPictureShowsTheElection(t *testing.T) {
 	if err := a.Release(ctx, "o1", elector.Handover{Event: "stepped_down", Reason: "drill"}); err != nil {
 		t.Fatal(err)
 	}
-	p, err = e.Picture(ctx, 1)
+	p, err = e.State(ctx, 1)
 	if err != nil || p.Owner != "" || len(p.Events) != 1 || p.Events[0].Event != "stepped_down" || p.Events[0].Reason != "drill" {
 		t.Errorf("after the release: %+v, %v", p, err)
 	}
 	if err := e.Forget(ctx, p.Nodes, p.Now.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	if p, err = e.Picture(ctx, 0); err != nil || len(p.Nodes) != 0 {
+	if p, err = e.State(ctx, 0); err != nil || len(p.Nodes) != 0 {
 		t.Errorf("nodes after forgetting them: %+v, %v", p.Nodes, err)
 	}
 }
@@ -155,7 +155,7 @@ func TestALeaseThatRanOutIsInTheHistory(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	s := open(t, r)
 	a, b := newLock(t, s, "baton", "a", time.Minute), newLock(t, s, "baton", "b", time.Minute)
-	const held = "1700000000123" // the lease of the term before, long ago
+	const held = "1700000000123" // the end of the previous term's lease, which is long ago
 	runOut := func() {
 		t.Helper()
 		r.Client(t).Do("HSET", "{baton}:term", "held_until", held)
@@ -179,7 +179,7 @@ func TestALeaseThatRanOutIsInTheHistory(t *testing.T) {
 	if _, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o4"}); err != nil {
 		t.Fatal(err)
 	}
-	p, err := redislock.NewElection(s, "baton", script.String).Picture(t.Context(), 10)
+	p, err := redislock.NewElection(s, "baton", script.String).State(t.Context(), 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestALeaseThatRanOutIsInTheHistory(t *testing.T) {
 func TestALockThatAForeignClientHoldsForEverIsJustHeld(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	lock := newLock(t, open(t, r), "baton", "a", time.Second)
-	// A term of ours went before: it says nothing of who holds the lock now.
+	// An earlier term of baton does not show which client holds the lock now.
 	if _, err := lock.Acquire(t.Context(), elector.Candidate{Owner: "o0"}); err != nil {
 		t.Fatal(err)
 	}
@@ -265,8 +265,8 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// A leader's flushes make room in a memory that is full, so there must be one: also after
-// Redis has forgotten everything, and in whichever format the lock is.
+// The flushes of a leader free memory if the memory is full. So a node must be able to lead, also after Redis has lost all data, and with
+// every format of the lock.
 func TestALeaderIsFoundAndStaysWhileTheMemoryIsFull(t *testing.T) {
 	r := testsupport.StartRedis(t, testsupport.RedisArgs("--maxmemory", "1b"))
 	for _, design := range []string{"scripts", "redisson"} {
@@ -321,7 +321,7 @@ func again(t *testing.T, try func() error) {
 	}
 }
 
-// address is the server's URL without its password.
+// address returns the server's URL without the password.
 func address(r *testsupport.Redis) string { return "redis://" + r.Addr() + "/0" }
 
 func TestASlotFarAheadIsNotClaimed(t *testing.T) {
@@ -340,7 +340,7 @@ func TestASlotFarAheadIsNotClaimed(t *testing.T) {
 	}
 }
 
-// HGETALL of a million forged fields blocks Redis for seconds.
+// The list must be read in limited pages, because HGETALL of a million forged fields would block Redis for seconds.
 func TestTheNodesAreReadInPagesAndNotWithoutBound(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	client, e := r.Client(t), redislock.NewElection(open(t, r), "baton", script.String)
@@ -356,7 +356,7 @@ func TestTheNodesAreReadInPagesAndNotWithoutBound(t *testing.T) {
 	}
 	cut := false
 	nodes := func() int {
-		p, err := e.Picture(t.Context(), 0)
+		p, err := e.State(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

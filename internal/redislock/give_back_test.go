@@ -20,15 +20,14 @@ import (
 	"baton/internal/testsupport"
 )
 
-// belated forwards to a server, and keeps back what comes on a connection from the
-// first bytes on that contain pattern, until it is told to let them go. The client
-// may have hung up meanwhile: what it has sent still arrives, as in a network.
+// belated forwards connections to a server. From the first bytes that contain pattern on, it holds back the bytes of that connection
+// until the test lets them pass. The bytes still arrive if the client has closed the connection in the meantime, as in a network.
 type belated struct {
 	ln      net.Listener
 	target  string
 	pattern []byte
 	let     chan struct{}
-	arrived chan struct{} // has a value when the server has carried out what came late
+	arrived chan struct{} // receives a value when the server has executed the late commands
 	wg      sync.WaitGroup
 }
 
@@ -87,7 +86,7 @@ func (b *belated) serve(client net.Conn) {
 			}
 		}
 		if err != nil {
-			if late { // the server closes the connection when it has carried out all that came before the end
+			if late { // the server closes the connection when it has executed all commands before the end
 				_ = server.(*net.TCPConn).CloseWrite()
 				<-answered
 				b.arrived <- struct{}{}
@@ -97,8 +96,8 @@ func (b *belated) serve(client net.Conn) {
 	}
 }
 
-// A lock that too few replicas had was given back, but whether that has arrived is not
-// known. It may arrive when the same owner has won.
+// A lock that too few replicas had was given back, but it is unknown whether the release has arrived. It may arrive after the same owner
+// has won.
 func TestALateGiveBackTakesNoTermAway(t *testing.T) {
 	t.Parallel()
 	master := testsupport.StartRedis(t)
@@ -128,7 +127,7 @@ func TestALateGiveBackTakesNoTermAway(t *testing.T) {
 		NewOwner: func() (string, error) { return <-names, nil },
 		Observe: func(ev elector.Event) {
 			if ev.Kind == elector.EventStoreLost {
-				replica.Thaw() // after the first attempt, of which the release is under way
+				replica.Thaw() // this is after the first attempt, whose release is still on its way
 			}
 		},
 		Die: func(string) {},
@@ -167,7 +166,7 @@ func replicated(t *testing.T, l *redislock.Lock) {
 	}
 }
 
-// Giving back a lock that too few replicas had wakes no other node: it would fare no better.
+// If a lock is given back because too few replicas had it, no other node must be woken, because it would fail in the same way.
 func TestALockThatTooFewReplicasHadWakesNobody(t *testing.T) {
 	t.Parallel()
 	for design, o := range designs {
@@ -179,14 +178,14 @@ func TestALockThatTooFewReplicasHadWakesNobody(t *testing.T) {
 			defer cancel()
 			hints := make(chan elector.Hint, 16)
 			go redislock.WatchAll(ctx, s, redislock.Watched{LockKey: "baton", Hints: hints})
-			<-hints // subscribed
+			<-hints // the subscription works
 			o.Key, o.NodeID, o.TTL, o.WaitReplicas = "baton", "a", 10*time.Second, 1
 			attempt, end := context.WithTimeout(t.Context(), 2*time.Second)
 			defer end()
 			if a, err := designedLock(t, s, o).Acquire(attempt, elector.Candidate{Owner: "o1"}); err == nil {
 				t.Fatalf("%+v without a replica", a)
 			}
-			// What is published now comes after all that giving back has told.
+			// A message that is published now arrives after all messages of the release.
 			c := r.Client(t)
 			testsupport.Await(t, "the lock is given back", func() bool { return c.Num("EXISTS", "baton") == 0 })
 			c.Do("PUBLISH", "{baton}:wake", "control")
@@ -196,15 +195,15 @@ func TestALockThatTooFewReplicasHadWakesNobody(t *testing.T) {
 					return
 				case elector.HintReleased:
 					t.Error("the other nodes were woken up")
-				case elector.HintSubscribed, elector.HintInterrupted: // of the subscription itself
+				case elector.HintSubscribed, elector.HintInterrupted: // hints about the subscription itself
 				}
 			}
 		})
 	}
 }
 
-// Where the connection breaks while replicas are waited for, nothing has been given
-// back, nor is about to be: the same owner finds that it has won.
+// If the connection breaks during the wait for replicas, the lock was not given back, and no release is on its way. So the same owner
+// gets the answer that it has won.
 func TestACutWhileWaitingForReplicasDoesNotSpendTheOwner(t *testing.T) {
 	t.Parallel()
 	master := testsupport.StartRedis(t)

@@ -10,19 +10,18 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// The index of locks is a sorted set of their names, scored by the Unix ms at which a process
-// last held or wanted each. It saves a SCAN of the whole store where locks are listed. It is
-// bounded, and nothing depends on it.
+// The index of locks is a sorted set of their names. The score is the Unix time in ms when a process last held or wanted the lock. With
+// the index baton can list locks without a SCAN of the whole store. The index has a limited size, and nothing depends on it.
 const (
 	lockIndex     = "baton:locks"
 	indexedFor    = 30 * 24 * time.Hour
 	indexedAtMost = 10_000
-	// indexEvery is how often a process puts its locks on the index again.
+	// indexEvery is the interval between two writes of a process' locks to the index.
 	indexEvery = time.Hour
 )
 
-// KeepNoted puts locks on the index whenever again is sent to, and every hour, until ctx ends. If
-// that fails, for lack of a permission say, only the list of locks lacks them.
+// KeepNoted writes locks to the index every hour, and whenever it receives a value from the channel again, until ctx ends. If that
+// fails, for example because a permission is missing, the only consequence is that the list of locks lacks these locks.
 func KeepNoted(ctx context.Context, s *redisconn.Store, again <-chan struct{}, names ...string) {
 	hourly := time.NewTicker(indexEvery)
 	defer hourly.Stop()
@@ -39,7 +38,7 @@ func KeepNoted(ctx context.Context, s *redisconn.Store, again <-chan struct{}, n
 	}
 }
 
-// NoteLocks puts names on the index of locks.
+// NoteLocks writes the names of locks to the index. The argument at is the time when a process held or wanted these locks.
 func NoteLocks(ctx context.Context, s *redisconn.Store, at time.Time, names ...string) error {
 	if len(names) == 0 {
 		return nil
@@ -58,12 +57,12 @@ func NoteLocks(ctx context.Context, s *redisconn.Store, at time.Time, names ...s
 		return redisconn.ReceiveAll(ctx, conn)
 	})
 	if err != nil {
-		return fmt.Errorf("note the locks %q: %w", names, err)
+		return fmt.Errorf("write the locks %q to the index: %w", names, err)
 	}
 	return nil
 }
 
-// NotedLocks lists the names on the index, the latest first.
+// NotedLocks returns the names in the index, the latest first.
 func NotedLocks(ctx context.Context, s *redisconn.Store) ([]string, error) {
 	names, err := redis.Strings(s.Run(ctx, lockIndex, func(conn redis.Conn) (any, error) {
 		return redis.DoContext(conn, ctx, "ZREVRANGE", lockIndex, 0, indexedAtMost-1)

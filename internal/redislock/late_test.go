@@ -15,9 +15,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// A renewal may arrive long after it was sent, when the network lets its bytes
-// through at last. Where Redis has lost its data in between, it must not be taken
-// for that of the leader whom Redis has forgotten: the leader is another by now.
+// A renewal may arrive long after it was sent, if the network has delayed its bytes. If Redis has lost its data in the meantime, the late
+// renewal must not restore the forgotten term, because another node leads by now.
 func TestALateRenewalPutsNoEarlierTermBack(t *testing.T) {
 	t.Parallel()
 	for design, o := range designs {
@@ -41,7 +40,7 @@ func TestALateRenewalPutsNoEarlierTermBack(t *testing.T) {
 				return answer
 			}
 			first := ask(a, "o1")
-			itsConnection := clientIDs(t, r) // no other lock has asked yet
+			itsConnection := clientIDs(t, r) // no other lock has sent a request yet
 			if _, err := a.Renew(t.Context(), "o1", first.Epoch); err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +68,7 @@ func TestALateRenewalPutsNoEarlierTermBack(t *testing.T) {
 	}
 }
 
-// clientIDs are those of the locks' connections.
+// clientIDs returns the ids of the locks' connections.
 func clientIDs(t *testing.T, r *testsupport.Redis) []string {
 	t.Helper()
 	var ids []string
@@ -81,8 +80,8 @@ func clientIDs(t *testing.T, r *testsupport.Redis) []string {
 	return ids
 }
 
-// awaitServed waits until Redis has closed connections that their clients have dropped: it has
-// carried out what came on them.
+// awaitServed waits until Redis has closed connections that their clients have dropped. Redis has then executed all commands of these
+// connections.
 func awaitServed(t *testing.T, r *testsupport.Redis, connections []string) {
 	t.Helper()
 	if len(connections) != 1 {
@@ -91,8 +90,8 @@ func awaitServed(t *testing.T, r *testsupport.Redis, connections []string) {
 	testsupport.Await(t, "the late request to be carried out", func() bool { return !slices.Contains(clientIDs(t, r), connections[0]) })
 }
 
-// A Redis that hung carries out what it was asked before. By then leases have run out
-// that the asking node knew could not: their locks have not vanished.
+// A Redis that hung executes old requests when it continues. By then a lease may have ended that could not have ended when the node sent
+// its request. Such a lock has not vanished.
 func TestALateCandidateDoesNotTakeAnEndedLeaseForAVanishedOne(t *testing.T) {
 	t.Parallel()
 	for design, o := range designs {

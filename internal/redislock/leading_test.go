@@ -20,11 +20,11 @@ type candidate struct {
 	elector *elector.Elector
 	lock    *redislock.Lock
 	mu      sync.Mutex
-	ended   []string // why terms ended
+	ended   []string // the reasons for the ends of terms
 	hints   atomic.Int64
-	renewed atomic.Int64 // renewals that succeeded
-	failed  atomic.Int64 // renewals that did not
-	stop    func()       // end the campaign or the term, and release the lock
+	renewed atomic.Int64 // the number of renewals that succeeded
+	failed  atomic.Int64 // the number of renewals that failed
+	stop    func()       // ends the campaign or the term, and releases the lock
 }
 
 // campaign runs an elector until the test's end.
@@ -33,7 +33,7 @@ func campaign(t *testing.T, s *redisconn.Store, o redislock.LockOptions) *candid
 	return campaignEvery(t, s, o, o.TTL/6)
 }
 
-// campaignEvery is campaign with an interval of renewals.
+// campaignEvery works like campaign, with the given interval between renewals.
 func campaignEvery(t *testing.T, s *redisconn.Store, o redislock.LockOptions, interval time.Duration) *candidate {
 	t.Helper()
 	c := &candidate{lock: designedLock(t, s, o)}
@@ -105,7 +105,7 @@ func (c *candidate) term(t *testing.T) *elector.Term {
 	return c.elector.Leading()
 }
 
-// stillLeads asserts that the term has gone on without a break.
+// stillLeads fails the test if the term has ended, or another term has begun.
 func (c *candidate) stillLeads(t *testing.T, term *elector.Term, when string) {
 	t.Helper()
 	c.mu.Lock()
@@ -115,7 +115,7 @@ func (c *candidate) stillLeads(t *testing.T, term *elector.Term, when string) {
 	}
 }
 
-// goesOnRenewing waits for two renewals: the second one was sent after now.
+// goesOnRenewing waits for two renewals, because only the second one was certainly sent after the call.
 func (c *candidate) goesOnRenewing(t *testing.T, term *elector.Term, when string) {
 	t.Helper()
 	before := c.renewed.Load()

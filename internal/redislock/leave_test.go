@@ -10,13 +10,13 @@ import (
 	"baton/internal/testsupport"
 )
 
-// Two processes of one id are told apart by their instance.
+// Two processes with the same id are distinguished by their instances.
 func TestANodeThatLeavesTakesNoOtherOfItsIDOffTheList(t *testing.T) {
 	t.Parallel()
 	s := open(t, testsupport.StartRedis(t))
 	process := func(instance, twin string) *redislock.Lock {
 		l := designedLock(t, s, redislock.LockOptions{Key: "baton", NodeID: "db1", TTL: 5 * time.Second,
-			Presence: redislock.Presence{Priority: 1, Instance: instance, Twin: twin}})
+			NodeInfo: redislock.NodeInfo{Priority: 1, Instance: instance, Twin: twin}})
 		if _, err := l.Acquire(t.Context(), elector.Candidate{Owner: instance, Observer: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -24,7 +24,7 @@ func TestANodeThatLeavesTakesNoOtherOfItsIDOffTheList(t *testing.T) {
 	}
 	wantListed := func(want string) {
 		t.Helper()
-		p, err := redislock.NewElection(s, "baton", script.String).Picture(t.Context(), 0)
+		p, err := redislock.NewElection(s, "baton", script.String).State(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,12 +44,12 @@ func TestANodeThatLeavesTakesNoOtherOfItsIDOffTheList(t *testing.T) {
 	}
 	first, second := process("a", ""), process("b", "")
 	wantListed("b")
-	leave(first) // it was the second that spoke last
+	leave(first) // the second process has written the last entry
 	wantListed("b")
 	leave(second)
 	wantListed("")
 	first, second = process("b", ""), process("a", "b")
-	leave(second) // it spoke last, and knows of the first
+	leave(second) // this process has written the last entry, and knows of the first process
 	wantListed("a")
 	leave(process("a", ""))
 	wantListed("")

@@ -18,22 +18,21 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// LockOptions configure one node's view of one lock.
+// LockOptions are the options of one node for one lock.
 type LockOptions struct {
 	Key      string
 	NodeID   string
 	TTL      time.Duration
-	Presence Presence
-	// Format is how the key is written; String unless set.
+	NodeInfo NodeInfo
+	// Format is the format of the lock key. Default: String.
 	Format script.Format
-	// Interpreter has the lock taken, renewed and released by WATCH, MULTI and EXEC, for a server
-	// that forbids scripts: it runs the scripts here. nil: the server runs them.
+	// Interpreter, if set, runs the lock's scripts in this process, for a server that forbids scripts. The lock then works with WATCH,
+	// MULTI and EXEC. If Interpreter is nil, the server runs the scripts.
 	Interpreter script.Interpreter
 	// WaitReplicas is the number of replicas that must have the lock before it counts as
 	// taken or renewed.
 	WaitReplicas int
-	// Shared carries the lock's commands together with those of other locks; nil
-	// gives the lock a connection of its own.
+	// Shared is the connection that the lock shares with other locks. If it is nil, the lock has its own connection.
 	Shared *redisconn.Shared
 }
 
@@ -46,57 +45,56 @@ type Lock struct {
 	scripted scripted
 	leave    func() // frees the process' claim to the key; may be nil
 
-	// The connection is the lock's own or shared by all locks: a renewal never waits for a
-	// connection of the pool that jobs use.
+	// The lock has its own connection or shares one with all locks. So a renewal never waits for a connection of the pool that jobs use.
 	shared  *redisconn.Shared // shared by all locks; nil if the lock has its own
 	mu      sync.Mutex
-	conn    redis.Conn // its own
+	conn    redis.Conn // the lock's own connection
 	renewed redis.Conn // the connection of the last successful renewal
 
-	// For the campaign only, by a clock that counts suspend:
-	held  verdict           // the last answer of the script, not of pollLease
+	// Only the campaign uses these fields. The clock of until continues while the host is suspended.
+	held  acquireReply      // the last answer of the script, not of pollLease
 	until heartbeat.Instant // end of the last answer's lease: afterwards another node may hold the lock
-	seen  memory            // its early lasts until then
+	seen  memory            // the field early is valid until the time until
 
-	written atomic.Pointer[writtenPresence] // nil before the first one
+	written atomic.Pointer[writtenInfo] // the entry that was written last; nil before the first entry
 }
 
-// verdict is the reply to an acquire.
-type verdict struct {
+// acquireReply is the script's reply to an attempt to acquire the lock.
+type acquireReply struct {
 	word    string // won, held or wait
-	detail  string // held: the holder's node; wait: the code of why
+	detail  string // held: the holder's node; wait: the code of the reason
 	about   string // wait: the subject of the code
-	left    int64  // in ms: of the lease, or of the wait; noExpiry without an end
-	epoch   int64  // the last known one; 0 if a foreign client holds the lock
+	left    int64  // the rest of the lease or of the wait, in ms; noExpiry if the lock does not expire
+	epoch   int64  // the last known epoch; 0 if a foreign client holds the lock
 	leaseMS int64  // held: the holder's ttl, if it is one of ours
 	freeMS  int64  // won: for how long no leader had given a sign of life, if known
 }
 
-// NewLock makes the node's view of a lock. It does not connect.
+// NewLock returns one node's view of a lock. It does not connect.
 func NewLock(store *redisconn.Store, o LockOptions) (*Lock, error) {
 	if err := redisconn.CheckKey(o.Key); err != nil {
 		return nil, err
 	}
 	if o.Interpreter != nil && o.Format == script.Redisson {
-		return nil, errors.New("a lock in Redisson's format is taken by scripts only: set acquire to lua")
+		return nil, errors.New("baton can take a lock in Redisson's format only by scripts: set acquire to lua")
 	}
-	text, err := json.Marshal(o.Presence)
+	text, err := json.Marshal(o.NodeInfo)
 	if err != nil {
 		return nil, fmt.Errorf("encode the presence of node %q: %w", o.NodeID, err)
 	}
 	p := participant{
 		keys: script.KeysOf(o.Key), nodeID: o.NodeID, ttlMS: o.TTL.Milliseconds(),
-		presence: new(atomic.Pointer[string]), priority: o.Presence.Priority,
+		nodeInfo: new(atomic.Pointer[string]), priority: o.NodeInfo.Priority,
 	}
-	p.presence.Store(new(string(text)))
+	p.nodeInfo.Store(new(string(text)))
 	l := &Lock{store: store, participant: p, replicas: o.WaitReplicas, scripted: scripted{p, scriptsOf(o)}}
 	if o.Shared != nil {
 		if err := o.Shared.Claim(o.Key); err != nil {
 			return nil, err
 		}
 		l.leave = func() { o.Shared.Free(o.Key) }
-		// A transaction watches keys, which is a state of its connection. WAIT counts the
-		// writes of its own connection, and would hold up the other locks on it.
+		// A lock needs its own connection in three cases. A transaction watches keys, which is a state of its connection. WAIT counts only
+		// the writes of its own connection, and would delay other locks on it. On a Cluster the locks are on different servers.
 		if o.Interpreter == nil && o.WaitReplicas == 0 && !store.IsCluster() {
 			l.shared = o.Shared
 		}
@@ -110,18 +108,18 @@ func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 		sent := heartbeat.Boottime()
 		left, err := l.pollLease(ctx, c)
 		if err != nil {
-			return elector.Answer{}, err // the known lease stays known
+			return elector.Answer{}, err // the fields held and until keep the known lease
 		}
 		if left != 0 {
 			return l.stillHeld(sent, left), nil
 		}
 	}
-	sent, text := heartbeat.Boottime(), l.presence.Load()
+	sent, text := heartbeat.Boottime(), l.nodeInfo.Load()
 	v, err := l.acquire(ctx, c)
 	if err != nil {
 		return elector.Answer{}, fmt.Errorf("acquire lock %q: %w", l.keys.Lock(), explainWrongType(ctx, l.store, l.keys, err))
 	}
-	l.presenceWritten(text)
+	l.nodeInfoWritten(text)
 	l.held = v
 	left := leaseLeft(v.left)
 	switch v.word {
@@ -142,7 +140,7 @@ func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 	return elector.Answer{Outcome: elector.Wait, Code: code, Reason: waitWords(code, v.about), Left: left, Epoch: v.epoch}, nil
 }
 
-// waitWords says why a free lock is not granted.
+// waitWords returns the reason why the free lock was not granted, as a text.
 func waitWords(code elector.Code, about string) string {
 	switch code {
 	case elector.CodePaused:
@@ -159,7 +157,7 @@ func waitWords(code elector.Code, about string) string {
 	return string(code)
 }
 
-func (l *Lock) acquire(ctx context.Context, c elector.Candidate) (v verdict, err error) {
+func (l *Lock) acquire(ctx context.Context, c elector.Candidate) (v acquireReply, err error) {
 	seen := func() memory {
 		m := l.remembered()
 		m.leaseMS = max(m.leaseMS, c.Lease.Milliseconds())
@@ -173,7 +171,7 @@ func (l *Lock) acquire(ctx context.Context, c elector.Candidate) (v verdict, err
 		if short == nil || conn.Err() != nil {
 			return nil, short // cannot release; the same owner may ask again
 		}
-		// Withdraw without waking the others: they would find the replicas missing, too.
+		// The other nodes are not woken, because they would also lack these replicas.
 		_, err := l.scripted.release(ctx, conn, c.Owner, elector.Handover{Event: string(elector.EventWithdrawn), Reason: short.Error()})
 		if err = explain(err); err != nil && !errors.Is(err, elector.ErrRefused) {
 			return nil, fmt.Errorf("%w (%w: %w)", short, elector.ErrSpent, err)
@@ -185,15 +183,16 @@ func (l *Lock) acquire(ctx context.Context, c elector.Candidate) (v verdict, err
 
 // Renew implements elector.Lock.
 func (l *Lock) Renew(ctx context.Context, owner string, epoch int64) (order elector.Order, err error) {
+	ctx = redisconn.First(ctx)
 	_, err = l.do(ctx, func(conn redis.Conn) (any, error) {
 		fresh := conn != l.renewed
-		text := l.presence.Load()
-		withPresence := fresh || l.presenceDue() // a server that lost its data has lost this, too
+		text := l.nodeInfo.Load()
+		withPresence := fresh || l.nodeInfoDue() // a server that has lost its data has also lost the node's entry
 		if order, err = l.scripted.renew(ctx, conn, owner, epoch, fresh, withPresence); err != nil {
 			return nil, err
 		}
 		if l.renewed = conn; withPresence {
-			l.presenceWritten(text)
+			l.nodeInfoWritten(text)
 		}
 		return nil, l.awaitReplicas(ctx, conn)
 	})
@@ -209,7 +208,7 @@ func (l *Lock) Release(ctx context.Context, owner string, h elector.Handover) er
 	return err
 }
 
-// GiveUp is Release that also reports whether the owner held the lock.
+// GiveUp releases the lock, and also reports whether the owner held it.
 func (l *Lock) GiveUp(ctx context.Context, owner string, h elector.Handover) (was bool, err error) {
 	_, err = l.do(ctx, func(conn redis.Conn) (any, error) {
 		was, err = l.scripted.release(ctx, conn, owner, h)
@@ -221,8 +220,7 @@ func (l *Lock) GiveUp(ctx context.Context, owner string, h elector.Handover) (wa
 	return was, nil
 }
 
-// Raise implements elector.Lock. Jobs call it, so it uses a pooled connection: a renewal must
-// not wait for it.
+// Raise implements elector.Lock. Jobs call Raise, and a renewal must not wait for it. Therefore Raise uses a pooled connection.
 func (l *Lock) Raise(ctx context.Context, owner string, floor int64) (epoch int64, err error) {
 	_, err = l.store.Run(ctx, l.keys.Lock(), func(conn redis.Conn) (any, error) {
 		epoch, err = l.scripted.raise(ctx, conn, owner, floor)
@@ -234,8 +232,8 @@ func (l *Lock) Raise(ctx context.Context, owner string, floor int64) (epoch int6
 	return epoch, nil
 }
 
-// awaitReplicas waits until enough replicas have the writes of conn. After an error the writes
-// may stand or be lost: an isolated master keeps them for itself.
+// awaitReplicas waits until enough replicas have the writes that were sent over conn. After an error the writes may survive or be
+// lost, because no other server has the writes of an isolated master.
 func (l *Lock) awaitReplicas(ctx context.Context, conn redis.Conn) error {
 	if l.replicas == 0 {
 		return nil
@@ -255,8 +253,8 @@ func (l *Lock) awaitReplicas(ctx context.Context, conn redis.Conn) error {
 	return nil
 }
 
-// Leave removes the node from the list of nodes at shutdown, but keeps the entry of another
-// process with the same id.
+// Leave removes the node from the list of nodes at shutdown, and closes the lock. It does not remove the entry of another process
+// with the same id.
 func (l *Lock) Leave(ctx context.Context) error {
 	_, err := l.do(ctx, func(conn redis.Conn) (any, error) {
 		if others, err := l.othersEntry(ctx, conn); err != nil || others {
@@ -271,7 +269,7 @@ func (l *Lock) Leave(ctx context.Context) error {
 	return err
 }
 
-// Close drops the lock's connection. The lock, if held, stays held.
+// Close closes the lock's connection. It does not release the lock.
 func (l *Lock) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -282,9 +280,9 @@ func (l *Lock) Close() {
 	}
 }
 
-// do runs one command on the lock's connection, and dials first if it has no connection. After any error the
-// connection is dropped: a late reply must not be read as that of the next command, and after
-// a refusal another server may have the same name.
+// do runs one command on the lock's connection. It dials first if there is no connection. After any error except ErrLost it drops
+// the connection. Otherwise a late reply would be read as the reply to the next command. It also drops the connection after a
+// refusal, because the name of the host may now belong to another server.
 func (l *Lock) do(ctx context.Context, command func(redis.Conn) (any, error)) (any, error) {
 	if l.shared != nil {
 		reply, err := command(l.shared.Conn())

@@ -14,7 +14,7 @@ beginWriting(KEYS[2])
 local now = clock()
 local holder = holder()
 local t = redis.call('HMGET', KEYS[2], 'epoch', 'owner', 'node_id', 'ended', 'run_id', 'ttl_ms', 'quarantine_run', 'proof',
-  'floor', 'replid', 'held_until', 'forgot')
+  'floor', 'replid', 'held_until', 'forgot', 'quarantine_since')
 local term = {epoch = t[1], owner = t[2], node = t[3], ended = t[4], run_id = t[5], ttl = tonumber(t[6]) or 0, quarantine = t[7],
   proof = t[8], floor = tonumber(t[9]) or 0, replid = t[10], held_until = tonumber(t[11])}
 local here = incarnation()
@@ -55,6 +55,7 @@ end
 
 -- Returns for how many ms no new owner may win. A quarantine begins once per incarnation; the term records it. The floor
 -- that a waiting node knows is stored there for the others.
+local since = tonumber(t[13]) -- since when the lock is free in the quarantine
 local function quarantine()
   if not unconfirmed then
     return 0
@@ -70,7 +71,8 @@ local function quarantine()
     end
   end
   -- Without a run_id the leader notices the quarantine, and an incarnation that comes back is not confirmed.
-  redis.call('HDEL', KEYS[2], 'run_id')
+  redis.call('HDEL', KEYS[2], 'run_id', 'quarantine_since')
+  since = nil
   redis.call('HSET', KEYS[2], 'quarantine_run', here.name, 'ttl_ms', integer(lease))
   redis.call('SET', KEYS[6], here.name, 'PX', integer(lease))
   addEvent(KEYS[5], 'quarantined', node, integer(last or 0), '')
@@ -106,6 +108,10 @@ local function wait(code, ms, about)
 end
 if not holder then
   local left = quarantine()
+  if unconfirmed and not since then
+    since = now
+    redis.call('HSET', KEYS[2], 'quarantine_since', integer(now))
+  end
   local control, others = {}, redis.call('HGETALL', KEYS[4])
   for i = 1, #others, 2 do
     control[others[i]] = others[i + 1]
@@ -160,13 +166,16 @@ end
 redis.call('HSET', KEYS[2], 'epoch', epoch, 'owner', owner, 'node_id', node, 'since', integer(now),
   'ttl_ms', ttl, 'run_id', here.run_id, 'replid', here.replid, 'ended', '0', 'held_until', integer(now + tonumber(ttl)))
 if term.quarantine or term.proof or t[9] then
-  redis.call('HDEL', KEYS[2], 'quarantine_run', 'proof', 'floor')
+  redis.call('HDEL', KEYS[2], 'quarantine_run', 'quarantine_since', 'proof', 'floor')
 end
 redis.call('HDEL', KEYS[4], 'reserved_for', 'reserved_until', 'deferred_until', 'stepdown_owner', 'stepdown_to', 'stepdown_reason', 'stepdown_code')
 addEvent(KEYS[5], 'won', node, epoch, '')
 take(owner, ttl)
--- In an unconfirmed incarnation the record of the last term may be old. A leader whose lease ran out has given no sign of life since
--- its last renewal: that was one lease before.
+-- In an unconfirmed incarnation the record of the last term may be old: only the quarantine is known to be without a leader. A leader
+-- whose lease ran out has given no sign of life since its last renewal: that was one lease before.
 local silent = term.ended ~= '1' and term.ttl or 0
-local free = not elsewhere and term.held_until and math.max(now - term.held_until + silent, 0) or 0
-return {'won', '', 0, epoch, 0, integer(free)}
+local free = term.held_until and now - term.held_until + silent or 0
+if elsewhere then
+  free = since and now - since or 0
+end
+return {'won', '', 0, epoch, 0, integer(math.max(free, 0))}

@@ -16,10 +16,10 @@ import (
 // epochCode is the scripts' error code for an invalid epoch.
 const epochCode = "EPOCH"
 
-const epochRemedy = "invalid epoch: not a number, or more than 30 days above redis' clock and every known epoch. It was forged, " +
-	"or a clock is wrong: see baton fence list, clear it with baton fence reset"
+const epochRemedy = "invalid epoch: not a number, or more than 30 days above redis' clock and every known epoch. The epoch was written " +
+	"by hand, or a clock is wrong: see baton fence list, and repair the epoch with baton fence reset"
 
-// explain is [redisconn.Explain] in errors that the elector knows.
+// explain works like [redisconn.Explain], but its result matches the errors of package elector.
 func explain(err error) error {
 	if errors.Is(err, elector.ErrRefused) {
 		return err // explained before
@@ -27,8 +27,8 @@ func explain(err error) error {
 	return forElector(redisconn.Explain(err))
 }
 
-// forElector translates an explained error: one that matches [redisconn.ErrRefused] also matches
-// [elector.ErrRefused], and one with epochCode matches [elector.ErrEpoch].
+// forElector translates an explained error for the elector. If the error matches [redisconn.ErrRefused], the result also matches
+// [elector.ErrRefused]. If the error has the code epochCode, the result matches [elector.ErrEpoch].
 func forElector(err error) error {
 	var reply redis.Error
 	switch {
@@ -42,13 +42,12 @@ func forElector(err error) error {
 	return err
 }
 
-// refused is an error of the transport that also matches [elector.ErrRefused].
+// refused is an error of Redis that also matches [elector.ErrRefused].
 type refused struct{ error }
 
 func (r refused) Unwrap() []error { return []error{r.error, elector.ErrRefused} }
 
-// explainWrongType names the key of the election that has the wrong type; Redis' own message
-// does not.
+// explainWrongType adds the name of the key that has the wrong type, because Redis' message does not contain it.
 func explainWrongType(ctx context.Context, s *redisconn.Store, k script.Keys, err error) error {
 	if !strings.Contains(err.Error(), "WRONGTYPE") {
 		return err

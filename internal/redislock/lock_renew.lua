@@ -41,7 +41,7 @@ if holder ~= owner or ARGV[6] == '1' or term[2] ~= owner or not confirmed then
     redis.call('HSET', KEYS[4], 'epoch', integer(math.max(last, epoch)), 'owner', owner, 'node_id', node, 'ttl_ms', ttl,
       'run_id', here.run_id, 'ended', '0')
     redis.call('HSETNX', KEYS[4], 'since', integer(clock()))
-    redis.call('HDEL', KEYS[4], 'quarantine_run', 'proof')
+    redis.call('HDEL', KEYS[4], 'quarantine_run', 'quarantine_since', 'proof')
     redis.call('DEL', KEYS[6])
   end
 end

@@ -11,16 +11,16 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// scripted runs the protocol's Lua scripts. Each method is one attempt on a connection to the
-// server that has the lock key, and atomic in Redis.
+// scripted runs the Lua scripts of the lock. Each method makes one attempt, on a connection to the server that has the lock key. Redis
+// executes each script atomically.
 type scripted struct {
 	participant
 	scripts *lockScripts
 }
 
-// acquire calls seen again after every reply: a lease may have ended while a slow reply was
-// under way.
-func (p scripted) acquire(ctx context.Context, conn redis.Conn, c elector.Candidate, seen func() memory) (verdict, error) {
+// acquire tries to get the lock. The function seen returns the candidate's memory. acquire calls it again before every request,
+// because a lease may have ended while a slow reply was on its way.
+func (p scripted) acquire(ctx context.Context, conn redis.Conn, c elector.Candidate, seen func() memory) (acquireReply, error) {
 	k, role := p.keys, 0
 	switch {
 	case c.Observer:
@@ -32,12 +32,12 @@ func (p scripted) acquire(ctx context.Context, conn redis.Conn, c elector.Candid
 		m := seen()
 		reply, err := redis.Values(p.scripts.acquire.DoContext(ctx, conn, k.Lock(), k.Term(), k.Nodes(), k.Control(), k.Events(),
 			k.Quarantine(),
-			c.Owner, p.ttlMS, p.nodeID, *p.presence.Load(), c.Floor, p.priority, role, elector.ReserveFor.Milliseconds(), m.leaseMS,
+			c.Owner, p.ttlMS, p.nodeID, *p.nodeInfo.Load(), c.Floor, p.priority, role, elector.ReserveFor.Milliseconds(), m.leaseMS,
 			m.early, asked))
 		if err != nil {
-			return verdict{}, err
+			return acquireReply{}, err
 		}
-		var v verdict
+		var v acquireReply
 		rest, err := redis.Scan(reply, &v.word, &v.detail, &v.left, &v.epoch, &v.leaseMS)
 		switch {
 		case err != nil || len(rest) == 0:
@@ -47,37 +47,41 @@ func (p scripted) acquire(ctx context.Context, conn redis.Conn, c elector.Candid
 			_, err = redis.Scan(rest, &v.freeMS)
 		}
 		if err != nil {
-			return verdict{}, fmt.Errorf("unexpected reply: %w", err)
+			return acquireReply{}, fmt.Errorf("unexpected reply: %w", err)
 		}
 		if v.word != "prove" {
 			return v, nil
 		}
-		asked = v.detail // until ctx ends: a reply that takes a second proves nothing
+		asked = v.detail // repeated until ctx ends, because a reply that takes a second proves nothing
 	}
 }
 
-// renew returns ErrLost with the present holder in its text. fresh: it is the first renewal on
-// conn, so the server may be another one or have restarted. withPresence: also write the node's
-// presence.
+// renew renews the lock. If the owner does not hold it, renew returns ErrLost with the present holder in its text. If fresh is true, this
+// is the first renewal on conn, so the server may be another server, or may have restarted. If withPresence is true, renew also writes the
+// node's entry.
 func (p scripted) renew(ctx context.Context, conn redis.Conn, owner string, epoch int64, fresh, withPresence bool) (elector.Order, error) {
 	k, first, presence := p.keys, 0, ""
 	if fresh {
 		first = 1
 	}
 	if withPresence {
-		presence = *p.presence.Load()
+		presence = *p.nodeInfo.Load()
 	}
 	proof := ""
 	for {
 		reply, err := redis.Strings(p.scripts.renew.DoContext(ctx, conn, k.Lock(), k.Nodes(), k.Control(), k.Term(), k.Events(),
 			k.Quarantine(),
 			owner, p.ttlMS, p.nodeID, presence, epoch, first, proof))
+		elsewhere := redisconn.IsElsewhere(err)
 		switch {
-		case redisconn.IsElsewhere(err):
-			return elector.Order{}, p.extend(ctx, conn, owner, err)
-		case err != nil:
+		case err != nil && !elsewhere:
 			return elector.Order{}, err
-		case reply[0] == "prove" && proof == "":
+		case elsewhere || reply[0] == "prove" && proof == "": // a second request, which must not be sent past H
+			if expired := elector.Expired(ctx); expired != nil {
+				return elector.Order{}, expired
+			} else if elsewhere {
+				return elector.Order{}, p.extend(ctx, conn, owner, err)
+			}
 			proof = reply[1]
 		case reply[0] == "prove":
 			return elector.Order{}, errForgets
@@ -93,25 +97,26 @@ func (p scripted) renew(ctx context.Context, conn redis.Conn, owner string, epoc
 	}
 }
 
-// errForgets leaves the lease as it was: the next renewal asks for another proof.
+// errForgets means that Redis has asked for a second proof, because it lost its data after the first request. The renewal has
+// changed nothing.
 var errForgets = fmt.Errorf("%w: redis has lost its data between two requests", elector.ErrRefused)
 
-// extend renews the lock key alone, after renew was refused because a Cluster moves the slot.
-// That key is always on one node or the other. Orders wait until all keys are.
+// extend renews only the lock key. It is called when the server has refused the script of renew, because a Cluster is moving the
+// slot to another node. One of these two nodes always has the lock key. Orders wait until one node has all keys again.
 func (p scripted) extend(ctx context.Context, conn redis.Conn, owner string, refused error) error {
 	holder, err := redis.String(p.scripts.extend.DoContext(ctx, conn, p.keys.Lock(), owner, p.ttlMS))
 	switch {
 	case err != nil:
 		return err
 	case holder == "":
-		return refused // lost or to be restored: only the other keys can say
+		return refused // only the other keys show whether the lock is lost, or must be restored
 	case holder != owner:
 		return lost(holder)
 	}
 	return nil
 }
 
-// release reports whether the lock was the owner's.
+// release releases the lock. It reports whether the owner held it.
 func (p scripted) release(ctx context.Context, conn redis.Conn, owner string, h elector.Handover) (bool, error) {
 	k := p.keys
 	return redis.Bool(p.scripts.release.DoContext(ctx, conn, k.Lock(), k.Term(), k.Control(), k.Events(),
@@ -129,7 +134,7 @@ func (p scripted) raise(ctx context.Context, conn redis.Conn, owner string, floo
 	return strconv.ParseInt(reply, 10, 64)
 }
 
-// lost is ErrLost with the holder in its text.
+// lost returns an error that matches ErrLost and names the holder.
 func lost(holder string) error {
 	if holder == "" {
 		return fmt.Errorf("nobody holds it: %w", elector.ErrLost)

@@ -13,12 +13,12 @@ import (
 //go:embed *.lua
 var luaFiles embed.FS
 
-// step is a script that touches the lock key; DoContext runs it atomically.
+// step is a script that uses the lock key. DoContext runs it atomically.
 type step interface {
 	DoContext(ctx context.Context, conn redis.Conn, keysAndArgs ...any) (any, error)
 }
 
-// lockScripts are the scripts that touch the lock key.
+// lockScripts are the scripts that use the lock key.
 type lockScripts struct{ acquire, renew, extend, release, raise, breaks step }
 
 var (
@@ -36,7 +36,8 @@ func loadLockScripts(f script.Format, run func(keys int, text string) step) *loc
 	}
 }
 
-// scriptsOf are those of the options; the zero Format is String.
+// scriptsOf returns the scripts for the format and the interpreter in the options. Without a Format it returns the scripts for the
+// format String.
 func scriptsOf(o LockOptions) *lockScripts {
 	switch {
 	case o.Interpreter != nil:

@@ -21,7 +21,7 @@ import (
 	"baton/internal/testsupport/locktest"
 )
 
-// open connects to a private Redis. Commands without a deadline wait for a machine that is busy.
+// open returns a store for a private Redis. Its time limit for commands is long enough for a busy machine.
 func open(t *testing.T, r *testsupport.Redis) *redisconn.Store {
 	t.Helper()
 	return redistest.Open(t, redisconn.Options{URL: r.URL(), ClientName: "baton-test", Timeout: time.Minute})
@@ -29,7 +29,7 @@ func open(t *testing.T, r *testsupport.Redis) *redisconn.Store {
 
 func newLock(t *testing.T, s *redisconn.Store, key, node string, ttl time.Duration) *redislock.Lock {
 	t.Helper()
-	return designedLock(t, s, redislock.LockOptions{Key: key, NodeID: node, TTL: ttl, Presence: redislock.Presence{Version: "test",
+	return designedLock(t, s, redislock.LockOptions{Key: key, NodeID: node, TTL: ttl, NodeInfo: redislock.NodeInfo{Version: "test",
 		Address: "127.0.0.1:1"}})
 }
 
@@ -43,7 +43,7 @@ func designedLock(t *testing.T, s *redisconn.Store, o redislock.LockOptions) *re
 	return l
 }
 
-// designs are the locks of one Redis.
+// designs contains the options of each kind of lock in one Redis.
 var designs = map[string]redislock.LockOptions{
 	"scripts":         {},
 	"without scripts": {Interpreter: lua.Compile},
@@ -56,7 +56,7 @@ func TestRedisLockConforms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := testsupport.StartRedis(t)
-			locktest.RunLive(t, func(t *testing.T, ttl time.Duration) locktest.Bench {
+			locktest.RunLive(t, func(t *testing.T, ttl time.Duration) locktest.Harness {
 				s := open(t, r)
 				o := design
 				o.Key, o.TTL = fmt.Sprint("lock:", t.Name(), ttl), ttl
@@ -64,7 +64,7 @@ func TestRedisLockConforms(t *testing.T) {
 					o.NodeID = id
 					return designedLock(t, s, o)
 				}
-				return locktest.Bench{
+				return locktest.Harness{
 					TTL: ttl, A: node("a"), B: node("b"), C: node("c"), Sleep: time.Sleep,
 					Flush: func() {
 						r.Client(t).Do("FLUSHALL")
@@ -79,8 +79,8 @@ func TestRedisLockConforms(t *testing.T) {
 	}
 }
 
-// An epoch that was written by hand, in Redis or in a database, must not make the
-// epoch stand still, nor leave the lock to a node that cannot read its own epoch.
+// An epoch that a user has written into Redis or into a database must not stop the epochs from rising. A node that cannot read its own
+// epoch must also not hold the lock.
 func TestAnEpochThatCannotRiseIsRefusedBeforeAnythingIsTaken(t *testing.T) {
 	const tooHigh = 1<<53 - 1
 	r := testsupport.StartRedis(t)
@@ -123,8 +123,8 @@ func TestAnEpochThatCannotRiseIsRefusedBeforeAnythingIsTaken(t *testing.T) {
 	}
 }
 
-// Epochs follow a clock. One that is a month ahead of it was written by somebody, or the
-// clock is wrong: nobody counts on from it, and who leads undoes it.
+// Epochs follow a clock. An epoch that is a month ahead of the clock was written by a user, or the clock is wrong. No term may continue
+// from such an epoch, and the leader corrects it.
 func TestAnEpochFarAheadOfTheClockIsNotCountedOnFrom(t *testing.T) {
 	t.Parallel()
 	for name, design := range designs {
@@ -145,9 +145,9 @@ func TestAnEpochFarAheadOfTheClockIsNotCountedOnFrom(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			picture := func() redislock.Picture {
+			picture := func() redislock.ElectionState {
 				t.Helper()
-				p, err := redislock.NewElection(s, "baton", design.Format).Picture(t.Context(), 0)
+				p, err := redislock.NewElection(s, "baton", design.Format).State(t.Context(), 0)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -182,7 +182,7 @@ func TestAnEpochFarAheadOfTheClockIsNotCountedOnFrom(t *testing.T) {
 					t.Errorf("after %v: %v, want ErrEpoch", fields, err)
 				}
 			}
-			// Where it is known elsewhere it is Redis' clock that is wrong.
+			// If a node also knows a similar epoch, Redis' clock is wrong.
 			if got := acquire(t, b, "o2", far-1); got.Outcome != elector.Won || got.Epoch != far+1 {
 				t.Errorf("a node that knows of such epochs: %+v, want epoch %d", got, far+1)
 			}
@@ -190,8 +190,8 @@ func TestAnEpochFarAheadOfTheClockIsNotCountedOnFrom(t *testing.T) {
 	}
 }
 
-// The hash of the term may be gone while the lock is there: evicted, or deleted by
-// hand. The owner goes on, and its successor's epoch is still higher.
+// The hash of the term may be evicted or deleted while the lock exists. The owner must continue, and its successor must get a higher
+// epoch.
 func TestAnElectionSurvivesTheLossOfItsTermHash(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	s, conn := open(t, r), r.Conn()
@@ -202,7 +202,7 @@ func TestAnElectionSurvivesTheLossOfItsTermHash(t *testing.T) {
 		if err != nil || won.Outcome != elector.Won {
 			t.Fatalf("acquire by %s: %+v, %v", owner, won, err)
 		}
-		time.Sleep(2 * time.Millisecond) // an empty store counts from its clock, which ticks in milliseconds
+		time.Sleep(2 * time.Millisecond) // an empty store begins with its clock, in milliseconds
 		return won.Epoch
 	}
 	lose := func() {
@@ -229,7 +229,7 @@ func TestAnElectionSurvivesTheLossOfItsTermHash(t *testing.T) {
 	}
 }
 
-// An incarnation of Redis is known by its run_id.
+// The run_id identifies an incarnation of Redis.
 func TestATermNotesWhichRedisItBeganIn(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	conn := r.Conn()

@@ -14,23 +14,23 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// transaction runs a script in this process, for a server that forbids scripts: it WATCHes and
-// reads the keys of the script, runs it here, and makes its writes by MULTI/EXEC, which does
-// nothing if one of the keys has changed meanwhile. So the rules are written once.
+// transaction runs a script in this process, for a server that forbids scripts. It WATCHes the keys of the script, reads them and
+// runs the script here. Then it makes the writes by MULTI/EXEC, which does nothing if one of the keys has changed since it was read.
+// So the same scripts work with and without scripts in the server.
 //
-// A script must not read its own writes, nor use the reply of a write. Commands by redis.pcall
-// are sent after the transaction, because a refusal would undo it.
+// A script must not read its own writes, and must not use the reply to a write. Commands by redis.pcall are sent after the
+// transaction, because the refusal of such a command would undo the transaction.
 type transaction struct {
 	run  script.Compiled
 	keys int
 }
 
-// conflicts is how often a transaction is tried that others keep interrupting.
+// conflicts is the maximum number of attempts if other clients keep changing the keys.
 const conflicts = 5
 
 var errConflict = fmt.Errorf("%w: other nodes keep changing the election's keys", elector.ErrRefused)
 
-// DoContext runs the script as redis.Script does. The first key is the lock.
+// DoContext runs the script as redis.Script does. The first key of the script is the lock key.
 func (t transaction) DoContext(ctx context.Context, conn redis.Conn, keysAndArgs ...any) (any, error) {
 	texts := make([]string, len(keysAndArgs))
 	for i, v := range keysAndArgs {
@@ -57,16 +57,15 @@ func (t transaction) DoContext(ctx context.Context, conn redis.Conn, keysAndArgs
 	return nil, errConflict
 }
 
-// state has the values of an election's keys at one moment, and the writes of a script that
-// read them.
+// state has the values of an election's keys at one moment, and the writes that a script wants to make.
 type state struct {
-	replies          map[string]any               // by the command
-	hashes           map[string]map[string]string // by the key
+	replies          map[string]any               // the replies by the command
+	hashes           map[string]map[string]string // the hashes by the key
 	writes, attempts []redisconn.Command
 }
 
-// readAll WATCHes and reads the keys of a script. It does not WATCH the control hash, because
-// every standby keeps writing to it: an order that arrives meanwhile counts as given a moment later.
+// readAll WATCHes and reads the keys of a script. It does not WATCH the control hash, because every standby keeps writing to it. An order
+// that arrives between the reading and the writes counts as given after the writes.
 func readAll(ctx context.Context, conn redis.Conn, keys []string) (*state, error) {
 	k := script.KeysOf(keys[0])
 	commands := []redisconn.Command{
@@ -87,7 +86,7 @@ func readAll(ctx context.Context, conn redis.Conn, keys []string) (*state, error
 	for i, c := range commands {
 		refusal, refused := replies[i].(redis.Error)
 		switch {
-		case refused && c.Name != "INFO": // which a server may hide
+		case refused && c.Name != "INFO": // a server may forbid INFO
 			return nil, refusal
 		case c.Name == "HGETALL":
 			if s.hashes[fmt.Sprint(c.Args[0])], err = redis.StringMap(replies[i], nil); err != nil {
@@ -99,12 +98,12 @@ func readAll(ctx context.Context, conn redis.Conn, keys []string) (*state, error
 	return s, nil
 }
 
-// line is a command as a key.
+// line returns a command as one text, which is the key of its reply in a map.
 func line(c redisconn.Command) string {
 	return strings.TrimSpace(c.Name + " " + fmt.Sprintln(c.Args...))
 }
 
-// call answers a command of the script from the values that were read, and collects its writes.
+// call answers a command of the script with a value that was read before. It collects the commands that write, which are sent later.
 func (s *state) call(protected bool, name string, args ...string) (any, error) {
 	c := redisconn.Command{Name: name, Args: anys(args)}
 	if reply, known := s.replies[line(c)]; known {
@@ -128,7 +127,7 @@ func (s *state) call(protected bool, name string, args ...string) (any, error) {
 			return fields[0], nil
 		}
 		return fields, nil
-	case "PERSIST": // makes room in a full memory, but not for a transaction
+	case "PERSIST": // a script may write into a full memory after PERSIST, but a transaction may not
 		return nil, nil
 	case "SET", "DEL", "HSET", "HSETNX", "HDEL", "PEXPIRE", "XADD", "PUBLISH":
 		if protected {
@@ -149,8 +148,7 @@ func anys(texts []string) []any {
 	return all
 }
 
-// exec makes the writes in one transaction. It reports false if a WATCHed key has changed.
-// Without writes it only ends the WATCH.
+// exec makes the writes in one transaction. It returns false if a WATCHed key has changed. Without writes it only ends the WATCH.
 func exec(ctx context.Context, conn redis.Conn, writes []redisconn.Command) (bool, error) {
 	if len(writes) == 0 {
 		_, err := redis.DoContext(conn, ctx, "UNWATCH")
@@ -177,7 +175,7 @@ func exec(ctx context.Context, conn redis.Conn, writes []redisconn.Command) (boo
 		if refusal, ok := r.(redis.Error); ok {
 			return false, refusal
 		}
-		// A lease that expires after the WATCH counts as no change, so EXEC succeeds.
+		// The lease may expire after the WATCH. Redis does not count that as a change, so EXEC succeeds.
 		if extended, ok := r.(int64); ok && extended == 0 && writes[i].Name == "PEXPIRE" {
 			return false, nil
 		}
@@ -185,8 +183,8 @@ func exec(ctx context.Context, conn redis.Conn, writes []redisconn.Command) (boo
 	return true, err
 }
 
-// attempt sends commands that a user may be forbidden (history, wake-ups): refusals are
-// ignored. Its error is that of the connection.
+// attempt sends commands that Redis may forbid to this user (history, wake-ups). It ignores refusals, and returns only errors of the
+// connection.
 func attempt(ctx context.Context, conn redis.Conn, commands []redisconn.Command) error {
 	if len(commands) == 0 {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// A node that has just come knows of no lease but what Redis has kept of the last term.
+// A new node knows only the lease of the last term that Redis has stored.
 func TestAQuarantineIsAsLongAsTheLeaseOfTheTermThatRedisRemembers(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	for design, o := range designs {
@@ -16,7 +16,7 @@ func TestAQuarantineIsAsLongAsTheLeaseOfTheTermThatRedisRemembers(t *testing.T) 
 			r.Client(t).Do("FLUSHALL")
 			e := newElectorate(t, r, o, 20*time.Second)
 			e.ask(e.a, "o1", 0)
-			// As after a restart from a snapshot that has the term and not the lock.
+			// This is the state after a restart from a snapshot that contains the term but not the lock.
 			for _, command := range [][]any{{"HSET", "{baton}:term", "run_id", "another"}, {"DEL", "baton"}} {
 				r.Client(t).Do(command[0].(string), command[1:]...)
 			}
@@ -28,7 +28,7 @@ func TestAQuarantineIsAsLongAsTheLeaseOfTheTermThatRedisRemembers(t *testing.T) 
 	}
 }
 
-// The node that it was for may be dead.
+// A reservation must end in time, because the named successor may be dead.
 func TestAReservationThatIsOverKeepsNobodyOut(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	for design, o := range designs {

@@ -15,8 +15,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// accident loses a lock that a leader still trusts. It returns the Redis that the
-// nodes speak to afterwards. before runs while an earlier term lasts.
+// accident describes how a lock is lost that a leader still trusts. It returns the Redis that the nodes use afterwards. The function
+// before runs during an earlier term.
 type accident struct {
 	name   string
 	before func(t *testing.T, r *testsupport.Redis) *testsupport.Redis
@@ -47,7 +47,7 @@ func accidents() []accident {
 		}},
 		{"failed over to a replica that lacks the lock", func(t *testing.T, r *testsupport.Redis) *testsupport.Redis {
 			replica := testsupport.StartRedis(t, testsupport.RedisReplicaOf(r))
-			command(t, replica, "REPLICAOF", "NO", "ONE") // it hears of nothing more
+			command(t, replica, "REPLICAOF", "NO", "ONE") // the replica gets no more changes
 			return replica
 		}, func(_ *testing.T, r, replica *testsupport.Redis) *testsupport.Redis {
 			r.Kill()
@@ -58,15 +58,14 @@ func accidents() []accident {
 			command(t, replica, "REPLICAOF", "NO", "ONE")
 			return replica
 		}, func(_ *testing.T, r, replica *testsupport.Redis) *testsupport.Redis {
-			r.TakeDataOf(replica) // the process is the same
+			r.TakeDataOf(replica) // the process of the server stays the same
 			return r
 		}},
 	}
 }
 
-// Where Redis has lost a lock that a leader still trusts, no new owner wins before
-// that trust must have ended, and none waits for longer than one lease; the leader
-// itself goes on, and then there is nothing to wait for.
+// If Redis has lost a lock that a leader still trusts, no new owner may win before the leader's trust must have ended, and no new owner
+// may wait longer than one lease. If the leader itself continues, no owner needs to wait after its term.
 func TestALostLockMakesNewOwnersWaitAndItsLeaderGoOn(t *testing.T) {
 	t.Parallel()
 	for _, a := range accidents() {
@@ -83,14 +82,14 @@ func TestALostLockMakesNewOwnersWaitAndItsLeaderGoOn(t *testing.T) {
 	}
 }
 
-// lostLock is a lock of some design that is lost together with those of the others.
+// lostLock is a lock of one design, which is lost together with the locks of the other designs.
 type lostLock struct {
 	t           *testing.T
 	design      string
 	first       *redislock.Lock
 	old, leader elector.Answer
-	b, c        *redislock.Lock // of those that come when it is lost
-	end         time.Time       // of c's wait, which is one lease from its first answer on
+	b, c        *redislock.Lock // the locks of nodes that come after the loss
+	end         time.Time       // the end of c's wait, which lasts one lease from the first answer on
 }
 
 func (l *lostLock) ask(lock *redislock.Lock, owner string, floor int64) elector.Answer {
@@ -109,7 +108,7 @@ func (l *lostLock) release(lock *redislock.Lock, owner string) {
 	}
 }
 
-// loseLocks has one accident befall a lock of each design.
+// loseLocks makes one accident happen to a lock of each design.
 func loseLocks(t *testing.T, a accident, survives bool) {
 	const ttl = shortLease
 	r := testsupport.StartRedis(t)
@@ -126,7 +125,7 @@ func loseLocks(t *testing.T, a accident, survives bool) {
 	}
 	other := a.before(t, r)
 	for _, l := range locks {
-		if _, err := l.first.Renew(t.Context(), "o1", l.old.Epoch); err != nil { // as it does all the time
+		if _, err := l.first.Renew(t.Context(), "o1", l.old.Epoch); err != nil { // a leader renews all the time
 			t.Fatalf("%s: renew: %v", l.design, err)
 		}
 		l.release(l.first, "o1")
@@ -149,7 +148,7 @@ func loseLocks(t *testing.T, a accident, survives bool) {
 	}
 }
 
-// goesOn asserts that the leader of before leads on.
+// goesOn fails the test unless the earlier leader can renew the lock, and another node wins only after the leader has released it.
 func (l *lostLock) goesOn() {
 	l.t.Helper()
 	if _, err := l.b.Renew(l.t.Context(), "o2", l.leader.Epoch); err != nil {
@@ -164,8 +163,8 @@ func (l *lostLock) goesOn() {
 	}
 }
 
-// waited asks for a lock whose leader is gone, and reports whether it is won: after one
-// lease, and neither earlier nor later.
+// waited asks for a lock whose leader is gone, and reports whether the lock is won. It fails the test if the lock is won earlier or later
+// than after one lease.
 func (l *lostLock) waited(lost time.Time, ttl time.Duration) bool {
 	l.t.Helper()
 	sent := time.Now()
@@ -175,7 +174,7 @@ func (l *lostLock) waited(lost time.Time, ttl time.Duration) bool {
 		if l.end.IsZero() {
 			l.end = time.Now().Add(ttl)
 		}
-		// Redis counts in whole milliseconds.
+		// The tolerance is needed because Redis counts in whole milliseconds.
 		if answer.Left > ttl || sent.After(l.end.Add(2*time.Millisecond)) {
 			l.t.Fatalf("%s: after %v: %+v; want it won after one lease", l.design, took, answer)
 		}
@@ -190,8 +189,8 @@ func (l *lostLock) waited(lost time.Time, ttl time.Duration) bool {
 	return true
 }
 
-// A master changes its replid when its first replica comes, and when its backlog's time is
-// over. The leader renews, and no node has to wait when it gives the lock up.
+// A master changes its replid when its first replica connects, and when the time of its backlog is over. The leader renews nevertheless,
+// and no node has to wait after the leader has released the lock.
 func TestAReplicaThatComesAndGoesCostsNoQuarantine(t *testing.T) {
 	t.Parallel()
 	for design, o := range designs {
@@ -243,7 +242,7 @@ func TestAReplicaThatComesAndGoesCostsNoQuarantine(t *testing.T) {
 	}
 }
 
-// A restart that loses nothing costs nothing: the leader confirms that it is there.
+// A restart without a loss of data must end no term, because the leader confirms its lock.
 func TestARestartThatKeepsTheLockCostsNoTerm(t *testing.T) {
 	t.Parallel()
 	for design, o := range designs {
@@ -260,7 +259,7 @@ func TestARestartThatKeepsTheLockCostsNoTerm(t *testing.T) {
 				t.Fatalf("acquire: %+v, %v", won, err)
 			}
 			r.Restart()
-			_, _ = b.Acquire(t.Context(), elector.Candidate{Owner: "o2"}) // its connection is gone
+			_, _ = b.Acquire(t.Context(), elector.Candidate{Owner: "o2"}) // the connection of b has ended, so this attempt may fail
 			if held, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o2"}); err != nil || held.Outcome != elector.Held {
 				t.Fatalf("another node: %+v, %v", held, err)
 			}
@@ -279,7 +278,7 @@ func TestARestartThatKeepsTheLockCostsNoTerm(t *testing.T) {
 	}
 }
 
-// Nothing is written for a client that is not baton, and nothing of its is touched.
+// baton must write nothing for the lock of a foreign client, and must not change that lock.
 func TestAForeignLockIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	for design, o := range designs {

@@ -18,10 +18,9 @@ import (
 	"baton/internal/testsupport"
 )
 
-// rlock is a Java service's side: the protocol of Redisson's RLock as its
-// documentation has it, written without a look at ours. A hash has one field,
-// uuid:threadId, with the hold count; taking it again counts up; the last unlock
-// deletes it and publishes 0.
+// rlock acts like a Java service. It implements the protocol of Redisson's RLock from Redisson's documentation, independent of baton's
+// code. A hash has one field, uuid:threadId, with the hold count. Each further lock by the same thread increases the count. The last
+// unlock deletes the hash and publishes 0.
 type rlock struct {
 	conn redis.Conn
 	name string
@@ -68,7 +67,7 @@ func (l *rlock) unlock() (int, error) {
 func TestAnRLockAndATermExcludeEachOther(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	const ttl = 5 * time.Second
-	java := newRLock(r, "baton", 1, ttl) // on the very thread number that ours has
+	java := newRLock(r, "baton", 1, ttl) // with the same thread number that baton uses
 	lock := designedLock(t, open(t, r), redislock.LockOptions{Key: "baton", NodeID: "a", TTL: ttl, Format: script.Redisson})
 	tries := func(want bool) {
 		t.Helper()
@@ -92,18 +91,18 @@ func TestAnRLockAndATermExcludeEachOther(t *testing.T) {
 	}
 
 	tries(true)
-	tries(true) // reentrant
+	tries(true) // the lock is reentrant
 	asks(elector.Held)
 	unlocks(1)
-	asks(elector.Held) // held once still
+	asks(elector.Held) // the lock is still held once
 	unlocks(0)
 	first := asks(elector.Won)
 	tries(false)
-	asks(elector.Won) // asked again, for a lost reply: held once all the same
+	asks(elector.Won) // a repetition after a lost reply does not increase the hold count
 	if _, err := lock.Renew(t.Context(), "o1", first.Epoch); err != nil {
 		t.Fatal(err)
 	}
-	unlocks(-1) // not its own
+	unlocks(-1) // the lock does not belong to this thread
 	if err := lock.Release(t.Context(), "o1", elector.Handover{Event: "released"}); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +116,7 @@ func TestAnRLockAndATermExcludeEachOther(t *testing.T) {
 	asks(elector.Held)
 }
 
-// A waiting RLock sleeps until the channel says 0.
+// A waiting RLock sleeps until it receives 0 on the channel.
 func TestAReleaseWakesWaitingRLocks(t *testing.T) {
 	for key, channel := range map[string]string{"baton": "redisson_lock__channel:{baton}",
 		"{shop}:lock": "redisson_lock__channel:{shop}:lock"} {
@@ -142,7 +141,7 @@ func TestAReleaseWakesWaitingRLocks(t *testing.T) {
 	}
 }
 
-// A standby of ours is woken by Java's unlock, and one subscription serves many locks.
+// An unlock by Java must wake a standby of baton, and one subscription must serve many locks.
 func TestAnUnlockWakesStandbys(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	s := open(t, r)
@@ -167,7 +166,7 @@ func TestAnUnlockWakesStandbys(t *testing.T) {
 			t.Fatalf("lock %d: nothing was heard", i)
 		}
 	}
-	for i, n := range []int{2, 1, 2} { // one for each channel
+	for i, n := range []int{2, 1, 2} { // one hint for each channel of the lock
 		for range n {
 			next(i, elector.HintSubscribed)
 		}
@@ -189,13 +188,13 @@ func TestAnUnlockWakesStandbys(t *testing.T) {
 	}
 }
 
-// Three Java threads and three nodes contend; the holder must be alone.
+// Three Java threads and three nodes contend for the lock, and only one of them may hold it at a time.
 func TestRLocksAndTermsNeverHoldAtOnce(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
 	const ttl = 5 * time.Second
 	var inside, java, terms atomic.Int64
-	const enough = 30 // times that each is in
+	const enough = 30 // how often each of them must hold the lock
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	going := func() bool { return ctx.Err() == nil && (java.Load() < enough || terms.Load() < enough) }

@@ -15,9 +15,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// Rule 8 of the election, each state by a real server that is in it: what was asked
-// is not done, the connection is not used again nor are its idle siblings, and all
-// goes on by itself when the state ends.
+// The test brings a real server into each state in which it refuses requests. The request is not executed, its connection and the idle
+// connections are not used again, and everything continues by itself when the state ends.
 func TestARefusalIsNotAppliedAndDropsTheConnections(t *testing.T) {
 	t.Parallel()
 	for code, begin := range map[string]func(t *testing.T) (r *testsupport.Redis, trouble, end func()){
@@ -77,7 +76,7 @@ func TestARefusalIsNotAppliedAndDropsTheConnections(t *testing.T) {
 			lock := newLock(t, s, "baton", "a", 10*time.Second)
 
 			trouble()
-			for range 2 { // first on a connection of before, if the server lives
+			for range 2 { // the first request uses an earlier connection, if the server still runs
 				_, err := acquireOnce(t, lock, "o1")
 				if !errors.Is(err, elector.ErrRefused) || !strings.Contains(err.Error(), code) {
 					t.Fatalf("acquire in the state of %s: %v; want it refused", code, err)
@@ -87,7 +86,7 @@ func TestARefusalIsNotAppliedAndDropsTheConnections(t *testing.T) {
 				t.Errorf("write in the state of %s: done; want it refused", code)
 			}
 			for id := range idle(t, s, 3) {
-				if code != "LOADING" && before[id] { // a restarted server counts from 1 again
+				if code != "LOADING" && before[id] { // a restarted server numbers its connections from 1 again
 					t.Errorf("connection %d of before is still used", id)
 				}
 			}
@@ -102,7 +101,7 @@ func TestARefusalIsNotAppliedAndDropsTheConnections(t *testing.T) {
 	}
 }
 
-// A connection that was cut costs one failure, not one for each idle one.
+// A connection that was cut causes one failure, and not a failure for each idle connection.
 func TestOneCutConnectionIsTheLastToFail(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
@@ -121,8 +120,8 @@ func TestOneCutConnectionIsTheLastToFail(t *testing.T) {
 	}
 }
 
-// A restarted server has forgotten the scripts. (The elector's clock counts from the
-// sending of the first form, before NOSCRIPT: earlier than it need be.)
+// A restarted server does not know the scripts. (Trust in the lease then counts from the first request, before the answer NOSCRIPT, which
+// is earlier than necessary.)
 func TestForgottenScriptsAreSentAgain(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)

@@ -12,14 +12,14 @@ import (
 	"baton/internal/testsupport"
 )
 
-// The one that is chosen in a failover may be the other.
+// A failover may choose the replica that does not have the lock.
 func TestALockThatOneOfTwoReplicasHasDoesNotCount(t *testing.T) {
 	t.Parallel()
 	master := testsupport.StartRedis(t)
 	testsupport.StartRedis(t, testsupport.RedisReplicaOf(master))
 	lock := designedLock(t, open(t, master), redislock.LockOptions{Key: "baton", NodeID: "a", TTL: 10 * time.Second, WaitReplicas: 2})
 	end := time.Now().Add(time.Minute)
-	for i := 0; ; i++ { // a replica acknowledges nothing in its first second
+	for i := 0; ; i++ { // a replica sends no acknowledgement in its first second
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		a, err := lock.Acquire(ctx, elector.Candidate{Owner: fmt.Sprint("o", i)})
 		cancel()

@@ -12,8 +12,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// With wait_replicas a lock that no replica has is not a lock: the master may be
-// isolated, and another may have been chosen.
+// With wait_replicas a lock that no replica has does not count, because the master may be isolated, and a failover may have chosen
+// another master.
 func TestALockThatNoReplicaHasDoesNotCount(t *testing.T) {
 	t.Parallel()
 	for design, o := range designs {
@@ -28,7 +28,7 @@ func TestALockThatNoReplicaHasDoesNotCount(t *testing.T) {
 			}
 			won, err := acquire(t.Context(), "o1")
 			for end := time.Now().Add(time.Minute); err != nil && time.Now().Before(end); {
-				won, err = acquire(t.Context(), "o1") // a replica acknowledges nothing in its first second
+				won, err = acquire(t.Context(), "o1") // a replica sends no acknowledgement in its first second
 			}
 			if err != nil || won.Outcome != elector.Won {
 				t.Fatalf("acquire with a replica: %+v, %v", won, err)
@@ -37,8 +37,8 @@ func TestALockThatNoReplicaHasDoesNotCount(t *testing.T) {
 				t.Errorf("renew with a replica: %v", err)
 			}
 			replica.Freeze()
-			// Half of the time is for the replicas. A machine that is held up in the other half has
-			// no answer; whatever else is wrong is so however long it is.
+			// Half of the time limit is for the replicas. If a busy machine uses up the other half, there is no answer, and the test
+			// tries again with more time. Any other error would occur with every time limit.
 			tooFew := func(what string, ask func(ctx context.Context) error) {
 				var err error
 				for patience := 500 * time.Millisecond; patience <= 8*time.Second; patience *= 2 {
@@ -62,7 +62,7 @@ func TestALockThatNoReplicaHasDoesNotCount(t *testing.T) {
 				}
 				return err
 			})
-			if p, err := redislock.NewElection(open(t, master), "baton", o.Format).Picture(t.Context(), 1); err != nil || p.Owner != "" {
+			if p, err := redislock.NewElection(open(t, master), "baton", o.Format).State(t.Context(), 1); err != nil || p.Owner != "" {
 				t.Errorf("after that the lock has owner %q, %v; want it given back", p.Owner, err)
 			}
 			replica.Thaw()

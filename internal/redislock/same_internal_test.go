@@ -23,12 +23,11 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// sameEnv replays the states of one run.
+// sameEnv is the variable with the seed of an earlier run, whose states are to be tested again.
 const sameEnv = "BATON_TEST_SEED"
 
-// The protocol with scripts and the one without decide the same: whatever the
-// election's keys hold, also what no node of ours would write, both give the same
-// answer to the same request and leave the same keys behind.
+// The protocol with scripts and the protocol without scripts must decide in the same way. With any content of the election's keys, also
+// content that baton would never write, both must return the same answer to the same request, and must result in the same keys.
 func TestBothProtocolsDoTheSame(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
@@ -58,7 +57,7 @@ func TestBothProtocolsDoTheSame(t *testing.T) {
 		c := w.draw(rng)
 		scripts, without := w.play(c, "scripts"), w.play(c, "without")
 		diff := differences(scripts, without)
-		for range 40 { // moments may have passed between them that matter, and many on a busy machine
+		for range 40 { // the time between the two requests may change the result, above all on a busy machine
 			if diff == "" {
 				break
 			}
@@ -77,19 +76,19 @@ func TestBothProtocolsDoTheSame(t *testing.T) {
 	}
 }
 
-// infoLine is what a line of INFO says.
+// infoLine returns the value of a line of INFO.
 func infoLine(info, name string) string {
 	_, rest, _ := strings.Cut(info, name+":")
 	value, _, _ := strings.Cut(rest, "\r\n")
 	return value
 }
 
-// world is a Redis in which elections are set up by hand.
+// world is a Redis in which the test writes the keys of elections itself.
 type world struct {
 	t    *testing.T
 	conn redis.Conn
 	run  string
-	// replID of the same server.
+	// replID is the replid of the same server.
 	replID string
 }
 
@@ -97,14 +96,14 @@ type world struct {
 type drawn struct {
 	op            string
 	holder        string
-	left, quarLen int64 // ms; 0 none, -1 without expiry
+	left, quarLen int64 // in ms; 0 means that the key does not exist, and -1 that it does not expire
 	term, control map[string]string
-	soon          map[string]int64 // fields of control that hold times
+	soon          map[string]int64 // the fields of control that contain times
 	c             elector.Candidate
 	m             memory
 	priority      int
 	epoch, floor  int64
-	held          int64 // ms from now to the end of the last lease; 0 not known
+	held          int64 // the time until the end of the last lease, in ms; 0 means unknown
 	to            string
 }
 
@@ -158,7 +157,7 @@ func (w world) draw(rng *rand.Rand) drawn {
 	time("reserved_until", 3, 1000, -1000, 3_600_000)
 	time("deferred_until", 3, 250, -1000, 3_600_000)
 	for _, other := range []string{"a", "b", "n x:y"} {
-		time("priority:"+other, 4, -1000, -61_000, 59_000, 90_000) // never close to the limit: time passes
+		time("priority:"+other, 4, -1000, -61_000, 59_000, 90_000) // no value is close to the limit, because time passes
 	}
 	maybe(d.control, "priority:c", "6", "six 7", "5 x", "", "99999999999999999999 1", "5 99999999999999999999")
 	if rng.IntN(8) == 0 {
@@ -171,8 +170,7 @@ func (w world) draw(rng *rand.Rand) drawn {
 	return d
 }
 
-// play sets the state up, sends the request by one of the protocols, and returns
-// what is there then.
+// play writes the state, sends the request by one of the protocols, and returns the resulting keys and the answer.
 func (w world) play(d drawn, name string) map[string]string {
 	w.t.Helper()
 	k := script.KeysOf("same")
@@ -219,11 +217,11 @@ func (w world) play(d drawn, name string) map[string]string {
 		}
 		send("HSET", k.Control(), field, text)
 	}
-	do("") // all of it
+	do("") // sends all queued commands
 
 	after := map[string]string{"answer": w.send(d, name, k)}
 	if after["answer"] == "refused" {
-		// Nothing is taken then; what else is written does not matter.
+		// In this case no lock is taken, and the other writes do not matter.
 		after["lock"] = fmt.Sprint(do("GET", k.Lock()))
 		return after
 	}
@@ -255,14 +253,14 @@ func (w world) play(d drawn, name string) map[string]string {
 	for _, e := range events {
 		told = append(told, fmt.Sprint(e.Event, " ", e.NodeID, " ", relative(strconv.FormatInt(e.Epoch, 10), now), " ", e.Reason))
 	}
-	slices.Sort(told) // a script tells as it goes
+	slices.Sort(told) // a script adds its events in another order than a transaction
 	after["events"] = strings.Join(told, "; ")
 	return after
 }
 
 func (w world) send(d drawn, name string, k script.Keys) string {
 	w.t.Helper()
-	part := participant{keys: k, nodeID: "a", ttlMS: 5000, presence: presenceText(`{"version":"x"}`), priority: d.priority}
+	part := participant{keys: k, nodeID: "a", ttlMS: 5000, nodeInfo: nodeInfoText(`{"version":"x"}`), priority: d.priority}
 	p := scripted{part, stringScripts}
 	if name == "without" {
 		p.scripts = scriptsOf(LockOptions{Interpreter: lua.Compile})
@@ -315,12 +313,12 @@ func (w world) send(d drawn, name string, k script.Keys) string {
 	}
 }
 
-// noted puts the details of an answer where the comparison finds them.
+// noted stores the details of an answer for the comparison.
 func (w world) noted(k script.Keys, answer any) {
 	w.t.Helper()
 	text := fmt.Sprintf("%+v", answer)
-	if v, ok := answer.(verdict); ok {
-		// Which of several nodes of a high priority is named depends on chance.
+	if v, ok := answer.(acquireReply); ok {
+		// If several nodes have a high priority, the named node is random.
 		why, _, _ := strings.Cut(v.detail, "left to ")
 		left := fmt.Sprint(v.left)
 		if v.left > 0 {
@@ -342,10 +340,10 @@ func clockOf(t *testing.T, reply any) int64 {
 	return now.UnixMilli()
 }
 
-// about marks a number that depends on when exactly it was asked for.
+// about marks a number that depends on the exact time of the request.
 func about(ms int64) string { return fmt.Sprintf("~%d", ms) }
 
-// relative writes the moments in a text as ms from now, which they are near.
+// relative replaces each time in a text that is close to now by its distance to now, in ms.
 func relative(text string, now int64) string {
 	words := strings.Fields(text)
 	for i, word := range words {
@@ -356,8 +354,7 @@ func relative(text string, now int64) string {
 	return strings.Join(words, " ")
 }
 
-// differences tells in what two outcomes are not the same; numbers may differ by
-// the time that the requests took.
+// differences returns the differences between two outcomes. Marked numbers may differ by the time that the requests took.
 func differences(a, b map[string]string) string {
 	var found []string
 	all := maps.Clone(a)
@@ -388,7 +385,7 @@ func alike(a, b string) bool {
 	return true
 }
 
-func presenceText(text string) *atomic.Pointer[string] {
+func nodeInfoText(text string) *atomic.Pointer[string] {
 	p := new(atomic.Pointer[string])
 	p.Store(&text)
 	return p

@@ -27,8 +27,8 @@ func sentinelOptions(s *testsupport.Sentinel) redisconn.Options {
 	}
 }
 
-// The master is asked for at every dial, of whichever Sentinel answers, and the one
-// that takes over has the lock: the term goes on.
+// Each dial asks the Sentinels for the master, and any Sentinel may answer. The replica that takes over has the lock, so the term
+// continues.
 func TestALeaderOutlivesTheFailoverBySentinel(t *testing.T) {
 	t.Parallel()
 	sentinel := testsupport.StartSentinel(t, testsupport.RedisPassword("treasure"), testsupport.SentinelPassword("watchman"))
@@ -51,7 +51,7 @@ func TestALeaderOutlivesTheFailoverBySentinel(t *testing.T) {
 		t.Errorf("the cut idle connections are still used: %v", err)
 	}
 
-	// A hanging master and a hanging Sentinel, the first that is asked.
+	// Now the master hangs, and so does the Sentinel that is asked first.
 	first.Restart()
 	sentinel.AwaitReplica(first)
 	idle(t, s, 3)
@@ -81,12 +81,12 @@ func TestALeaderOutlivesTheFailoverBySentinel(t *testing.T) {
 	if first := asked.first(); first == hanging {
 		t.Error("the next dial asked the hanging sentinel first, not the one that answered last")
 	}
-	second.Thaw() // a master for a moment, until the Sentinels reach it
+	second.Thaw() // this server is a master for a moment, until the Sentinels make it a replica
 	sentinel.AwaitReplica(second)
 	a.stillLeads(t, term, "after the old master came back")
 }
 
-// dialled notes the addresses that a store dials.
+// dialled records the addresses that a store dials.
 type dialled struct {
 	mu  sync.Mutex
 	all []string
@@ -99,7 +99,7 @@ func (d *dialled) dial(ctx context.Context, network, address string) (net.Conn, 
 	return (&net.Dialer{}).DialContext(ctx, network, address)
 }
 
-// first is the first address since the last call, or "".
+// first returns the first address since the last call, or "".
 func (d *dialled) first() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -111,7 +111,7 @@ func (d *dialled) first() string {
 	return all[0]
 }
 
-// named is nil if each Sentinel names this master: one may learn of a failover after the others.
+// named returns nil if each Sentinel names this master, because one Sentinel may learn of a failover later than the others.
 func named(s *testsupport.Sentinel, master *testsupport.Redis) error {
 	for _, r := range s.Sentinels() {
 		at, err := redis.Strings(r.Conn().Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.Name()))
@@ -125,7 +125,7 @@ func named(s *testsupport.Sentinel, master *testsupport.Redis) error {
 	return nil
 }
 
-// heard is nil if a hint has come after so many.
+// heard returns nil if the candidate has received more hints than the given number.
 func (c *candidate) heard(after int64) error {
 	if c.hints.Load() <= after {
 		return errors.New("no hint since")
@@ -133,7 +133,7 @@ func (c *candidate) heard(after int64) error {
 	return nil
 }
 
-// fresh is nil if the lease was renewed at r a moment ago.
+// fresh returns nil if the lease was renewed on r a moment ago.
 func fresh(r *testsupport.Redis, o redislock.LockOptions) error {
 	c, err := redis.Dial("tcp", r.Addr(), redis.DialPassword("treasure"), redis.DialDatabase(3), redis.DialReadTimeout(time.Second))
 	if err != nil {
@@ -151,7 +151,7 @@ func TestASentinelThatCannotHelpIsExplained(t *testing.T) {
 	t.Parallel()
 	sentinel := testsupport.StartSentinel(t, testsupport.RedisPassword("treasure"), testsupport.SentinelPassword("watchman"))
 	replica := sentinel.Replicas()[0]
-	// A Sentinel that is behind calls a replica the master.
+	// A Sentinel with an outdated view names a replica as the master.
 	must(t, sentinel.Sentinels()[0], "SENTINEL", "MONITOR", "behind", "127.0.0.1", port(replica), 3)
 	for name, c := range map[string]struct {
 		change  func(*redisconn.Options)
@@ -194,8 +194,8 @@ func TestASentinelThatCannotHelpIsExplained(t *testing.T) {
 	}
 }
 
-// A master that was demoted by hand cuts no connection; an idle one must not
-// read old data from it.
+// If an operator demotes a master, the server closes no connection. A caller must not read old data over an idle connection to this
+// server.
 func TestAnIdleConnectionToADemotedMasterIsNotUsed(t *testing.T) {
 	t.Parallel()
 	sentinel := testsupport.StartSentinel(t, testsupport.RedisPassword("treasure"), testsupport.SentinelPassword("watchman"))

@@ -24,13 +24,13 @@ import (
 func TestALockOnASharedConnectionConforms(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
-	locktest.RunLive(t, func(t *testing.T, ttl time.Duration) locktest.Bench {
+	locktest.RunLive(t, func(t *testing.T, ttl time.Duration) locktest.Harness {
 		s, key := open(t, r), fmt.Sprint("lock:", t.Name(), ttl)
 		node := func(id string) *redislock.Lock {
-			// Each node is a process of its own.
+			// Each node acts like a separate process, so it has its own shared connection.
 			return designedLock(t, s, redislock.LockOptions{Key: key, NodeID: id, TTL: ttl, Shared: redisconn.NewShared(s)})
 		}
-		return locktest.Bench{
+		return locktest.Harness{
 			TTL: ttl, A: node("a"), B: node("b"), C: node("c"), Sleep: time.Sleep,
 			Flush: func() {
 				r.Client(t).Do("FLUSHALL")
@@ -57,8 +57,8 @@ func TestAProcessCampaignsForAKeyOnce(t *testing.T) {
 	}
 }
 
-// many leads many locks from one process until stop, and tells when all of them lead. It counts the
-// renewals of each that succeeded.
+// many leads many locks from one process until stop is called, and returns when all of them lead. It counts the successful renewals of
+// each lock.
 func many(t *testing.T, s *redisconn.Store, shared *redisconn.Shared, n int, timing heartbeat.Timing,
 	ended func(key string)) (renewed []atomic.Int64, stop func()) {
 	t.Helper()
@@ -101,7 +101,7 @@ func many(t *testing.T, s *redisconn.Store, shared *redisconn.Shared, n int, tim
 	}
 }
 
-// awaitRenewals waits until each lock has been renewed so many times from now on.
+// awaitRenewals waits until each lock has been renewed the given number of times after the call.
 func awaitRenewals(t *testing.T, renewed []atomic.Int64, times int64) {
 	t.Helper()
 	until := make([]int64, len(renewed))
@@ -113,7 +113,7 @@ func awaitRenewals(t *testing.T, renewed []atomic.Int64, times int64) {
 	}
 }
 
-// A hundred locks cost a process one round trip an interval.
+// The renewals of a hundred locks of a process need one round trip per interval.
 func TestRenewalsOfManyLocksShareARoundTrip(t *testing.T) {
 	t.Parallel()
 	const locks, intervals = 100, 8
@@ -136,14 +136,13 @@ func TestRenewalsOfManyLocksShareARoundTrip(t *testing.T) {
 	trips, renewals = shared.RoundTrips()-trips, count()-renewals
 	t.Logf("%d renewals: %d round trips", renewals, trips)
 	stop()
-	// Where others want the processors too, some of the hundred come a moment too late for the trip.
+	// If other programs also use the processors, some of the hundred renewals come a moment too late for the common round trip.
 	if trips > renewals/8 {
 		t.Errorf("%d round trips for %d renewals; want about one for each hundred, not one a lock", trips, renewals)
 	}
 }
 
-// A connection that is cut, hangs or is forgotten under many locks costs none of
-// them its term.
+// If the connection of many locks is cut, hangs, or is forgotten by a firewall, no term may end.
 func TestManyLocksSurviveTheirConnection(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
@@ -162,6 +161,6 @@ func TestManyLocksSurviveTheirConnection(t *testing.T) {
 		time.Sleep(timing.Timeout * 4 / 3)
 		proxy.Unhang()
 	}
-	awaitRenewals(t, renewed, 2) // the second was sent after the last fault
+	awaitRenewals(t, renewed, 2) // the second renewal was sent after the last fault
 	stop()
 }

@@ -10,7 +10,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// That an answer was long under way does not make the lease last longer.
+// A slow answer must not make a lease seem longer, because the lease would then seem to vanish too early.
 func TestASlowAnswerDoesNotMakeALeaseSeemToVanish(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
@@ -38,7 +38,7 @@ func TestASlowAnswerDoesNotMakeALeaseSeemToVanish(t *testing.T) {
 	}
 }
 
-// A look that fails tells nothing new: what the node has seen before, it still knows.
+// A poll that fails brings no new knowledge, so the node must keep its earlier knowledge of the lease.
 func TestALookThatFailsDoesNotForgetTheLease(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	p := r.Proxy()

@@ -59,7 +59,7 @@ func TestTLSWorksForEveryDeployment(t *testing.T) {
 	}
 }
 
-// Certificates are read at every dial: one that was renewed needs no restart.
+// Certificates are read at every dial, so that a renewed certificate needs no restart.
 func TestCertificatesAreAskedForAtEveryDial(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t, testsupport.RedisTLS(true))
@@ -110,9 +110,9 @@ func TestWhatIsWrongWithTLSIsExplained(t *testing.T) {
 		"TLS to a plain port":            {strings.Replace(plain.URL(), "redis", "rediss", 1), encrypted.TLSConfig(), "speak TLS"},
 		"plain to a TLS port":            {strings.Replace(encrypted.URL(), "rediss", "redis", 1), nil, "rediss"},
 	} {
-		o := redisconn.Options{URL: c.url, Timeout: time.Minute} // where there is an answer, a limit would hide it
+		o := redisconn.Options{URL: c.url, Timeout: time.Minute} // a short limit could hide the answer of the server
 		if name == "TLS to a plain port" {
-			o.Timeout = time.Second // Redis waits for the end of a command
+			o.Timeout = time.Second // without TLS, Redis waits for the rest of a command
 		}
 		if c.tls != nil {
 			o.TLS = always(c.tls)
@@ -130,8 +130,8 @@ func TestWhatIsWrongWithTLSIsExplained(t *testing.T) {
 	}
 }
 
-// listenWithoutAltName is the address of a server whose certificate has its host as common name alone. No client comes
-// further than that.
+// listenWithoutAltName returns the address of a server whose certificate contains the host only as the common name. No client gets
+// further than the handshake.
 func listenWithoutAltName(t *testing.T) string {
 	t.Helper()
 	cert, key := filepath.Join(t.TempDir(), "cert"), filepath.Join(t.TempDir(), "key")
@@ -144,7 +144,7 @@ func listenWithoutAltName(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = listener.Close() }) // nobody waits for it any more
+	t.Cleanup(func() { _ = listener.Close() }) // no client waits for the listener any more
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -152,7 +152,7 @@ func listenWithoutAltName(t *testing.T) string {
 				return
 			}
 			_, _ = io.Copy(io.Discard, conn) // the client refuses the certificate
-			_ = conn.Close()                 // the same
+			_ = conn.Close()                 // the client has refused the certificate
 		}
 	}()
 	return listener.Addr().String()

@@ -9,7 +9,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// mishap takes a lock, or what guards it, from a leader who still trusts it.
+// mishap removes a lock, or the data that protects it, from a leader that still trusts its lease.
 type mishap struct {
 	name   string
 	happen func(r *testsupport.Redis) error
@@ -22,8 +22,8 @@ func del(key string) func(*testsupport.Redis) error {
 	}
 }
 
-// leapAhead steps the server's clock, and waits until the server has seen it: Valkey 9.1 looks at the wall clock a few times a
-// second, and counts from there.
+// leapAhead steps the server's clock, and waits until the server has noticed the step. The wait is needed because Valkey 9.1 reads the
+// wall clock only a few times per second.
 func leapAhead(t *testing.T, r *testsupport.Redis) {
 	t.Helper()
 	c := r.Client(t)
@@ -32,9 +32,9 @@ func leapAhead(t *testing.T, r *testsupport.Redis) {
 	testsupport.Await(t, "the server's clock leaps", func() bool { return c.Num("EXISTS", "leapt") == 0 })
 }
 
-// A lock that vanishes before its lease can have ended, by the clock of a node that
-// has seen it, has been evicted or deleted, or Redis' clock has leapt. Its holder
-// may trust it, so a node that knows lets one lease pass, and so do all others then.
+// A lock that vanishes before its lease can have ended, by the clock of a node that has seen it, has been evicted or deleted, or Redis'
+// clock has leapt. Its holder may still trust its lease, so the node that has noticed the loss waits for one lease, and makes all other
+// nodes wait, too.
 func TestALockThatVanishesBeforeItsTimeMakesNewOwnersWait(t *testing.T) {
 	t.Parallel()
 	mishaps := []mishap{
@@ -54,7 +54,7 @@ func TestALockThatVanishesBeforeItsTimeMakesNewOwnersWait(t *testing.T) {
 				}
 				vanished := time.Now()
 				e.wants(e.ask(e.b, "o2", won.Epoch), elector.Wait)
-				e.wants(e.ask(e.c, "o3", 0), elector.Wait) // which has seen nothing
+				e.wants(e.ask(e.c, "o3", 0), elector.Wait) // node c has not seen the lock
 				next := e.awaitWonIn(2*e.ttl, e.c, "o3", 0)
 				if took := time.Since(vanished); took < e.ttl-tick {
 					t.Errorf("won after %v; want it after one lease of %v", took, e.ttl)
@@ -67,7 +67,7 @@ func TestALockThatVanishesBeforeItsTimeMakesNewOwnersWait(t *testing.T) {
 	}
 }
 
-// The leader itself goes on, if it comes in time.
+// The leader itself continues, if its renewal arrives in time.
 func TestTheLeaderOfAVanishedLockGoesOn(t *testing.T) {
 	t.Parallel()
 	for design, o := range designs {
@@ -95,7 +95,7 @@ func TestTheLeaderOfAVanishedLockGoesOn(t *testing.T) {
 	}
 }
 
-// What ends a quarantine is time, not the loss of the key that counts it.
+// A quarantine must end only after its time, and not when its key is lost.
 func TestAQuarantineOutlivesTheLossOfItsKey(t *testing.T) {
 	t.Parallel()
 	for design, o := range designs {
@@ -119,8 +119,8 @@ func TestAQuarantineOutlivesTheLossOfItsKey(t *testing.T) {
 	}
 }
 
-// Where Redis' clock falls back, what it counts down lasts that much longer. Nobody
-// waits for that: a lease is never longer than the term's, and so with all else.
+// If Redis' clock is set back, the keys of Redis live longer by that time. No node may wait for this additional time, because a lease is
+// never longer than the lease of its term. The same holds for the other times.
 func TestNobodyWaitsForAClockThatFellBack(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -155,8 +155,7 @@ func TestNobodyWaitsForAClockThatFellBack(t *testing.T) {
 	}
 }
 
-// The hash of the term may be lost while its leader lives. The next renewal writes
-// it again, on whichever connection.
+// The hash of the term may be lost while its leader lives. The next renewal must write the hash again, on any connection.
 func TestTheLeaderWritesALostTermAgain(t *testing.T) {
 	t.Parallel()
 	for design, o := range designs {
@@ -180,8 +179,7 @@ func TestTheLeaderWritesALostTermAgain(t *testing.T) {
 	}
 }
 
-// A node that waits for the lease of a forgotten leader waits for that one's, which
-// may have been longer than its own.
+// A node that waits for the lease of a forgotten leader must wait for the leader's lease, which may be longer than the node's own lease.
 func TestAQuarantineIsAsLongAsTheLongestLeaseThatIsKnown(t *testing.T) {
 	t.Parallel()
 	for design, o := range designs {
@@ -201,8 +199,8 @@ func TestAQuarantineIsAsLongAsTheLongestLeaseThatIsKnown(t *testing.T) {
 	}
 }
 
-// Who waits in quarantine tells what it knows: the next winner, also one that has
-// just come, goes on above it, whatever Redis' clock says.
+// A node that waits in a quarantine sends the highest epoch that it knows. The next winner, also a new node, must get a higher epoch,
+// even if Redis' clock is behind.
 func TestTheEpochRisesAboveWhatOthersKnowWhereTheClockFellBack(t *testing.T) {
 	t.Parallel()
 	for design, o := range designs {
@@ -221,7 +219,7 @@ func TestTheEpochRisesAboveWhatOthersKnowWhereTheClockFellBack(t *testing.T) {
 	}
 }
 
-// electorate is three nodes that contend for one lock.
+// electorate contains three nodes that contend for one lock.
 type electorate struct {
 	t       *testing.T
 	r       *testsupport.Redis
@@ -229,10 +227,10 @@ type electorate struct {
 	a, b, c *redislock.Lock
 }
 
-// shortLease is one that a test lets run out. It outlives the steps of a test on a busy machine.
+// shortLease is the length of a lease that a test lets run out. It is longer than the steps of a test on a busy machine.
 const shortLease = 3 * time.Second
 
-// tick is what Redis, which counts whole milliseconds, may be early by.
+// tick is the time by which Redis may be early, because it counts in whole milliseconds.
 const tick = 2 * time.Millisecond
 
 func newElectorate(t *testing.T, r *testsupport.Redis, o redislock.LockOptions, ttl time.Duration) electorate {
@@ -261,14 +259,14 @@ func (e electorate) wants(a elector.Answer, want elector.Outcome) {
 	}
 }
 
-// awaitWon asks until it wins, waiting as it is told.
+// awaitWon asks for the lock until it wins. After each answer it waits as long as the answer says.
 func (e electorate) awaitWon(l *redislock.Lock, owner string, floor int64) elector.Answer {
 	e.t.Helper()
 	return e.awaitWonIn(time.Minute, l, owner, floor)
 }
 
-// awaitWonIn is awaitWon for a wait that has an end. Redis began to wait before its first answer came:
-// what is sent so much later is sent when the wait is over, however busy the machine is.
+// awaitWonIn works like awaitWon, but the wait must not be longer than the given time. The wait in Redis began before its first answer
+// arrived. So a request that is sent that much later arrives after the end of the wait, even on a busy machine.
 func (e electorate) awaitWonIn(wait time.Duration, l *redislock.Lock, owner string, floor int64) elector.Answer {
 	e.t.Helper()
 	for end := (time.Time{}); ; {

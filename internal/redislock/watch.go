@@ -18,31 +18,30 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// An idle subscription is pinged, so that a peer that vanished silently is noticed within
-// pingInterval + pingTimeout.
+// baton pings an idle subscription. So it notices within pingInterval + pingTimeout that the peer has vanished without closing the
+// connection.
 const (
 	pingInterval = time.Minute
 	pingTimeout  = 15 * time.Second
-	// outdatedInterval is how often the subscription checks whether other connections have
-	// failed: after a failover, an old master that hangs sends no hints.
+	// outdatedInterval is the interval at which baton checks whether other connections to the server have failed. This shows a
+	// failover even if the old master hangs and sends no hints.
 	outdatedInterval = 3 * time.Second
 )
 
-// Watched subscribes Hints to one election; an election may have several. If Hints has no
-// room, a hint is dropped.
+// Watched names one election and the channel that gets its hints. One election may have several such channels. A hint is dropped if
+// the channel Hints has no room.
 type Watched struct {
 	LockKey string
 	Format  script.Format
 	Hints   chan<- elector.Hint
-	// Listening, if set, is incremented while the subscription is up.
+	// Listening, if set, counts the subscriptions that work at present.
 	Listening *atomic.Int32
-	// Noted has the lock on the index of this Redis: it is one that a process holds or wants there.
+	// Noted means that the index of this Redis has the lock, because a process holds it or wants it.
 	Noted bool
 }
 
-// WatchAll listens on the wake channels of all elections on one connection, and passes hints
-// on until ctx ends. It subscribes again whenever the connection breaks, and sends
-// HintInterrupted and HintSubscribed.
+// WatchAll subscribes to the wake channels of all elections on one connection. It delivers hints until ctx ends. When the connection
+// breaks, it subscribes again. It also sends HintInterrupted and HintSubscribed.
 func WatchAll(ctx context.Context, s *redisconn.Store, elections ...Watched) {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 100*time.Millisecond, 5*time.Second
@@ -79,8 +78,7 @@ func WatchAll(ctx context.Context, s *redisconn.Store, elections ...Watched) {
 		wg.Go(func() { KeepNoted(ctx, s, again, noted...) })
 	}
 	for ctx.Err() == nil {
-		// The error is not logged: the lock's own attempts fail in the same way, and the
-		// elector logs that once.
+		// WatchAll does not log the error, because the lock's own attempts fail in the same way, and the elector logs that failure once.
 		subscribed := false
 		_ = listen(ctx, s, channels, func() {
 			subscribed = true
@@ -104,7 +102,7 @@ func WatchAll(ctx context.Context, s *redisconn.Store, elections ...Watched) {
 	}
 }
 
-// redissonChannel is the channel of an RLock's unlock messages.
+// redissonChannel returns the channel on which Redisson announces that an RLock was unlocked.
 func redissonChannel(lockKey string) string {
 	if strings.Contains(lockKey, "{") {
 		return "redisson_lock__channel:" + lockKey
@@ -112,8 +110,8 @@ func redissonChannel(lockKey string) string {
 	return "redisson_lock__channel:{" + lockKey + "}"
 }
 
-// listen subscribes and passes messages on until the connection breaks or ctx ends. It calls
-// subscribed once, when all channels are subscribed.
+// listen subscribes to the channels, and delivers their messages until the connection breaks or ctx ends. It calls the function
+// subscribed once, as soon as it has subscribed to all channels.
 func listen(ctx context.Context, s *redisconn.Store, channels map[string][]chan<- elector.Hint, subscribed func()) error {
 	names := slices.Sorted(maps.Keys(channels))
 	dial, cancelDial := context.WithTimeout(ctx, s.Timeout())
@@ -122,7 +120,7 @@ func listen(ctx context.Context, s *redisconn.Store, channels map[string][]chan<
 	if err != nil {
 		return err
 	}
-	conn = redisconn.Unrouted(conn) // every node of a Cluster hears of every message
+	conn = redisconn.Unrouted(conn) // every node of a Cluster gets every message
 	psc := redis.PubSubConn{Conn: conn}
 	ctx, cancel := context.WithCancel(ctx)
 	closed := make(chan struct{})
@@ -147,7 +145,7 @@ func listen(ctx context.Context, s *redisconn.Store, channels map[string][]chan<
 			offer(channels[m.Channel], elector.HintSubscribed)
 		case redis.Message:
 			switch string(m.Data) {
-			case "released", "0": // ours, or an RLock's
+			case "released", "0": // baton's message, or the message of an RLock
 				offer(channels[m.Channel], elector.HintReleased)
 			case "control":
 				offer(channels[m.Channel], elector.HintControl)
@@ -158,8 +156,8 @@ func listen(ctx context.Context, s *redisconn.Store, channels map[string][]chan<
 	}
 }
 
-// probe pings the peer until ctx ends; then it closes the connection, so that a blocked
-// Receive returns. Before that it calls cutOff if the peer was alive.
+// probe pings the peer until ctx ends. Then it closes the connection, so that a blocked Receive returns. Unless the peer was silent,
+// probe first calls the function cutOff.
 func probe(ctx context.Context, cancel context.CancelFunc, psc redis.PubSubConn, cutOff func()) {
 	ping := time.NewTicker(pingInterval)
 	defer ping.Stop()

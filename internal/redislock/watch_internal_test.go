@@ -14,9 +14,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// Where other connections have met trouble, the server that is listened to may not be
-// the one that hints come from any more: a standby that believes it is hinted polls
-// more rarely.
+// If other connections have failed, the hints may come from another server now. The subscription must move soon, because a standby that
+// believes that it receives hints polls less often.
 func TestAWatchMovesOnSoonAfterOtherConnectionsHave(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)

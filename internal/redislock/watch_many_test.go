@@ -26,7 +26,7 @@ func TestASubscriptionThatEndsLeavesTheOthersAlone(t *testing.T) {
 	cancel()
 	s.await(2)
 	before := s.ids()
-	time.Sleep(4 * time.Second) // more than the time in which all look whether they are outdated
+	time.Sleep(4 * time.Second) // longer than the interval in which all subscriptions check whether they are outdated
 	if after := s.ids(); !slices.Equal(before, after) {
 		t.Errorf("the subscriptions were %v, and are %v", before, after)
 	}
@@ -47,7 +47,7 @@ func TestSubscriptionsComeBackOnceWhereOneIsCut(t *testing.T) {
 	}
 }
 
-// subscribers listen on one store.
+// subscribers are subscriptions on one store.
 type subscribers struct {
 	t     *testing.T
 	store *redisconn.Store
@@ -60,14 +60,14 @@ func newSubscribers(t *testing.T, keys ...string) *subscribers {
 	store := redistest.Open(t, redisconn.Options{URL: server.URL()})
 	for _, key := range keys {
 		go redislock.WatchAll(t.Context(), store, redislock.Watched{LockKey: key})
-		time.Sleep(time.Second) // they shall not all look at the same moments
+		time.Sleep(time.Second) // so that the subscriptions do not check at the same moments
 	}
 	s := &subscribers{t, store, server.Conn()}
 	s.await(len(keys))
 	return s
 }
 
-// ids are those of the subscribed connections.
+// ids returns the ids of the subscribed connections.
 func (s *subscribers) ids() []string {
 	s.t.Helper()
 	list, err := redis.String(s.conn.Do("CLIENT", "LIST", "TYPE", "pubsub"))

@@ -14,7 +14,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// Whoever waits for the end of a watch must not wait for Redis.
+// A caller that waits for the end of a watch must not wait for Redis.
 func TestAWatchEndsAtOnceWhateverRedisDoes(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	s := redistest.Open(t, redisconn.Options{URL: r.URL(), Timeout: time.Hour}) // no time limit ends a watch
@@ -68,7 +68,7 @@ func TestHintsThatNobodyTakesHoldNothingUp(t *testing.T) {
 	}
 }
 
-// A command inside another one that holds all of its locks has none to watch.
+// If an outer command already holds all locks of a command, the command has no locks to watch.
 func TestAWatchOfNoLocksWaitsForItsEnd(t *testing.T) {
 	s := open(t, testsupport.StartRedis(t))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -9,11 +9,12 @@ import (
 	"baton/internal/config"
 )
 
-// Inline are the secrets in the configuration itself, by their places. Those that were replaced from the environment are not in its file.
+// Inline maps the paths of settings to the secrets that are written in the configuration itself. It leaves out the secrets that come
+// from the environment.
 func Inline(c config.Config) map[string]string {
 	all := map[string]string{}
 	ofURL := func(key, raw string) {
-		// As it stands in the file: url.Parse would decode it.
+		// Use the text of the file, because url.Parse would decode it.
 		_, rest, _ := strings.Cut(raw, "://")
 		authority, _, _ := strings.Cut(rest, "/")
 		user := authority[:max(strings.LastIndexByte(authority, '@'), 0)]
@@ -41,7 +42,7 @@ func Inline(c config.Config) map[string]string {
 			return
 		}
 		if u, err := url.Parse(w.URL); err == nil {
-			all[key] = strings.TrimPrefix(u.RequestURI(), "/") // the path of a hook is its secret
+			all[key] = strings.TrimPrefix(u.RequestURI(), "/") // the path of a webhook is a secret
 		}
 	}
 	for _, n := range c.Notify {
@@ -58,7 +59,7 @@ func Inline(c config.Config) map[string]string {
 	return all
 }
 
-// Files are the files that hold one secret each, or several.
+// Files returns the paths of the files that the configuration names and that contain secrets.
 func Files(c config.Config) []string {
 	var all []string
 	for _, f := range c.Files() {

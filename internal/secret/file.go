@@ -12,12 +12,13 @@ import (
 	"baton/internal/text"
 )
 
-// readable bounds the files that a run reads.
+// readable is the maximum size in bytes of a file that baton reads for a secret or for the environment of a command.
 const readable = 1 << 20
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// ReadEnvFile reads lines of NAME=VALUE into set. A value may be in quotes, which only mark its beginning and end.
+// ReadEnvFile reads a file with lines of the form NAME=VALUE, and adds the variables to the map set. A value may be in quotes, which
+// are not part of the value.
 func ReadEnvFile(path string, set map[string]string) error {
 	content, err := ReadBounded(path)
 	if err != nil {
@@ -32,16 +33,16 @@ func ReadEnvFile(path string, set map[string]string) error {
 		}
 		name, value, ok := strings.Cut(line, "=")
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
-		wrong := "" // the line itself may be a secret
+		wrong := "" // the line must not be quoted, because it may be a secret
 		switch {
 		case !ok:
-			wrong = "want NAME=VALUE"
+			wrong = "write NAME=VALUE"
 		case !variableName.MatchString(name):
 			wrong = "a name has letters, digits and underscores only"
 		case strings.HasPrefix(name, "BATON_"):
-			wrong = "names that begin with BATON_ are baton's own"
+			wrong = "names that begin with BATON_ are reserved for baton"
 		case strings.ContainsRune(value, 0):
-			wrong = "there is a NUL in it"
+			wrong = "the text has a NUL character"
 		case value != "" && strings.ContainsRune(`"'`, rune(value[0])):
 			if len(value) < 2 || value[len(value)-1] != value[0] {
 				wrong = "the quote is not closed at the end of the line"
@@ -57,7 +58,7 @@ func ReadEnvFile(path string, set map[string]string) error {
 	return lines.Err()
 }
 
-// ReadFile reads a file of one line.
+// ReadFile returns the text of a file that has exactly one line.
 func ReadFile(path string) (string, error) {
 	content, err := ReadBounded(path)
 	if err != nil {
@@ -73,13 +74,13 @@ func ReadFile(path string) (string, error) {
 	return value, nil
 }
 
-// ReadBounded reads a file of any shape, unless it is large or no file.
+// ReadBounded reads a regular file. It returns an error if the file is too large.
 func ReadBounded(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return nil, err
-	case !info.Mode().IsRegular(): // reading a pipe could hold up the run
+	case !info.Mode().IsRegular(): // reading a pipe could block the run
 		return nil, fmt.Errorf("%s is not a regular file", path)
 	case info.Size() > readable:
 		return nil, errors.New(path + " has more than 1 MiB")

@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// redacted replaces a secret.
+// redacted is the text that replaces a secret.
 const redacted = "***"
 
-// Redactor removes secrets from a stream, even if one comes in pieces: a possible beginning of a secret waits for the following text. If
-// several overlap, every byte that any of them covers is removed.
+// Redactor removes secrets from a stream, even if a secret is split over several writes. For this purpose it holds back a text that may be
+// the beginning of a secret. If several secrets overlap, all their bytes are removed.
 type Redactor struct {
-	secrets [][]byte // the longest first
+	secrets [][]byte // the longest secret first
 	waiting []byte
-	covered int // bytes of waiting that a *** already passed on stands for
+	covered int // the number of bytes in waiting that a written *** already replaces
 }
 
-// NewRedactor makes a Redactor for these secrets.
+// NewRedactor returns a Redactor for the given secrets.
 func NewRedactor(secrets []string) *Redactor {
 	r := &Redactor{}
 	for _, s := range secrets {
@@ -29,7 +29,8 @@ func NewRedactor(secrets []string) *Redactor {
 	return r
 }
 
-// Pass passes on the text that no unfinished secret can be in; with last it passes on all of it.
+// Pass passes the text to the function out, with *** in place of each secret. It holds back the end of the text if this may be the
+// beginning of a secret. If the argument last is true, Pass holds back nothing.
 func (r *Redactor) Pass(text []byte, last bool, out func([]byte)) {
 	if len(r.secrets) == 0 {
 		out(text)
@@ -49,7 +50,7 @@ func (r *Redactor) Pass(text []byte, last bool, out func([]byte)) {
 			out(text[at:s.from])
 			out([]byte(redacted))
 		}
-		at = max(at, s.to) // if two overlap, the rest of the second one goes, too
+		at = max(at, s.to) // if two secrets overlap, the rest of the second secret is also removed
 	}
 	if at < hold {
 		out(text[at:hold])
@@ -57,27 +58,27 @@ func (r *Redactor) Pass(text []byte, last bool, out func([]byte)) {
 	r.waiting, r.covered = bytes.Clone(text[hold:]), max(at-hold, 0)
 }
 
-// stretch is the place of a secret.
-type stretch struct{ from, to int }
+// span is the position of a secret in a text.
+type span struct{ from, to int }
 
-// find are the secrets in a text that begin before an offset, in order.
-func (r *Redactor) find(text []byte, before int) []stretch {
-	var all []stretch
+// find returns the positions of the secrets that begin before the given offset. The positions are sorted.
+func (r *Redactor) find(text []byte, before int) []span {
+	var all []span
 	for _, s := range r.secrets {
 		for from := 0; from < before; {
 			i := bytes.Index(text[from:], s)
 			if i < 0 || from+i >= before {
 				break
 			}
-			all = append(all, stretch{from + i, from + i + len(s)})
-			from += i + 1 // it may overlap itself
+			all = append(all, span{from + i, from + i + len(s)})
+			from += i + 1 // the secret may overlap itself
 		}
 	}
-	slices.SortFunc(all, func(a, b stretch) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to)) })
+	slices.SortFunc(all, func(a, b span) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to)) })
 	return all
 }
 
-// begins is the beginning of a possible secret at the end of the text.
+// begins returns the position in the text where an unfinished secret may begin. If there is none, it returns the length of the text.
 func (r *Redactor) begins(text []byte) int {
 	first := len(text)
 	for _, s := range r.secrets {

@@ -13,13 +13,13 @@ import (
 
 func TestBrokenEnvFileIsNamedWithItsLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"A=1\n\nnonsense planted\n": "line 3: want NAME=VALUE",
+		"A=1\n\nnonsense planted\n": "line 3: write NAME=VALUE",
 		"A-B=planted":               "line 1: a name has",
 		"=planted":                  "line 1: a name has",
 		"A='planted":                "line 1: the quote is not closed",
 		"A=\"":                      "line 1: the quote is not closed",
 		"BATON_EPOCH=planted":       "line 1: names that begin with BATON_",
-		"A=\x00planted":             "line 1: there is a NUL",
+		"A=\x00planted":             "line 1: the text has a NUL",
 	} {
 		path := written(t, "env", text, 0o600)
 		err := ReadEnvFile(path, map[string]string{})
@@ -63,13 +63,13 @@ func TestSecretsAreTakenOut(t *testing.T) {
 		{[]string{"bc", "abcd"}, "abcd abce xbc", "*** a***e x***"},
 		{[]string{"aab"}, "aaab aa", "a*** aa"},
 		{[]string{"one", "two"}, "two one", "*** ***"},
-		// Of those that overlap nothing is left, neither a beginning nor an end.
+		// Overlapping secrets are removed completely, including their beginnings and ends.
 		{[]string{"abcdef", "cdefgh"}, "-abcdefgh-", "-***-"},
 		{[]string{"abcd", "cdef", "efgh"}, "abcdefghi abcdx", "***i ***x"},
 		{[]string{"aa"}, "aaaaa a", "*** a"},
 		{[]string{"hush", "hush-hush"}, "hush-hush hush-hus", "*** ***-hus"},
 	} {
-		for size := 1; size <= len(c.text); size++ { // in pieces of any size
+		for size := 1; size <= len(c.text); size++ { // pieces of every size
 			r := NewRedactor(c.secrets)
 			var out bytes.Buffer
 			write := func(b []byte) { out.Write(b) }
@@ -84,7 +84,7 @@ func TestSecretsAreTakenOut(t *testing.T) {
 	}
 }
 
-// Every place of the configuration that can hold a secret is looked for in its file.
+// TestEverySecretOfAConfigurationIsKnown checks that Inline finds the secret at every place of the configuration that can contain one.
 func TestEverySecretOfAConfigurationIsKnown(t *testing.T) {
 	c := config.Default()
 	c.Redis.URL = "redis://:in%40url@127.0.0.1:1"
@@ -115,8 +115,8 @@ func TestEverySecretOfAConfigurationIsKnown(t *testing.T) {
 	}
 }
 
-// A command may have come by any of them: the passwords in every file of the configuration, and
-// the values of the env_file of another job.
+// TestWhatFilesOfTheConfigurationHoldIsKnown checks secrets that a command may have read by itself: the passwords in all files of the
+// configuration, and the values in the env_file of another job.
 func TestWhatFilesOfTheConfigurationHoldIsKnown(t *testing.T) {
 	c := config.Default()
 	c.Redis.URL = "redis://:hush@127.0.0.1:1"
@@ -152,7 +152,7 @@ func written(t *testing.T, name, text string, mode os.FileMode) string {
 	return path
 }
 
-// A guess by the name of a variable must not blot out counts, paths and plain words.
+// TestOnlyWhatLooksLikeASecretIsTakenForOne checks that the guess by a variable's name does not hide counts, paths and plain words.
 func TestOnlyWhatLooksLikeASecretIsTakenForOne(t *testing.T) {
 	for variable, want := range map[string]string{
 		"KEY_COUNT=1000":                                            "",
@@ -180,7 +180,7 @@ func TestOnlyWhatLooksLikeASecretIsTakenForOne(t *testing.T) {
 		"HTTP_AUTH=Basic dXNlcjpwNTU0":                              "dXNlcjpwNTU0",
 		"HOOK_URL=https://h.example/services/T00X8801?key=a1b2c3d4": "T00X8801 a1b2c3d4",
 		"DATABASE_URL=postgres://u:hush@db/x":                       "hush",
-		// A DSN shows its password whatever the variable is called, and whatever the driver.
+		// The password of a DSN is found with every name of the variable and with every driver.
 		"STORE=redis://u:tre%40sure@db/0":              "tre%40sure tre@sure",
 		"STORE=redis://u:50%off/tre@sure@db/0":         "50%off/tre@sure 50%off",
 		"STORE=postgres://u:treas@ure-chest@db/x":      "treas@ure-chest ure-chest",

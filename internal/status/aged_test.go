@@ -13,7 +13,7 @@ import (
 	"baton/internal/text"
 )
 
-// The API tells what the page does, and so do the commands that ask it.
+// TestTheAPIDoesNotTellOfALeaderWhoseLeaseHasEnded checks that the API, and so the commands that ask it, show the same as the page.
 func TestTheAPIDoesNotTellOfALeaderWhoseLeaseHasEnded(t *testing.T) {
 	fresh := statustest.Sample(time.Now())
 	fresh.Leader.LeaseLeft = 8000 * text.Millisecond

@@ -66,8 +66,20 @@ func (counter) Run(_ context.Context, job, run string) (operate.JobRun, error) {
 	return operate.JobRun{Job: job, Run: diagnose.Run{ID: run, Error: "x"}}, nil
 }
 
+func (counter) Acceptance(_ context.Context, job string) (operate.Acceptance, error) {
+	return operate.Acceptance{Job: job, State: operate.RowsWait, Changes: 3}, nil
+}
+
 func (counter) LetterKeys(context.Context, operate.LetterFilter, int) ([]operate.LetterKey, error) {
 	return []operate.LetterKey{{ID: "a"}}, nil
+}
+
+func (counter) DeletedRows(context.Context, operate.RowFilter, int) ([]operate.DeletedRow, error) {
+	return []operate.DeletedRow{{ID: 1, Job: "j"}}, nil
+}
+
+func (counter) Kept(context.Context, string) (operate.KeptCount, error) {
+	return operate.KeptCount{}, nil
 }
 
 func (counter) LockEvents(context.Context, int) (map[string][]diagnose.Event, error) { return nil, nil }
@@ -76,13 +88,13 @@ func (counter) Reasons(context.Context, operate.LetterFilter) ([]operate.LetterR
 	return []operate.LetterReason{{}}, nil
 }
 
-// apiFailure is what the API answers where it does not do what it is asked for.
+// apiFailure is the answer of the API to a request that it does not carry out.
 type apiFailure struct{ Error, Code string }
 
-// route is one of the API.
+// route is a route of the API.
 type route struct{ method, path string }
 
-// described are the routes that the API describes, but for its stream.
+// described returns the routes that the API describes, except for the stream.
 func described(t testing.TB) (routes []route) {
 	t.Helper()
 	var doc struct{ Paths map[string]map[string]any }
@@ -100,7 +112,7 @@ func described(t testing.TB) (routes []route) {
 	return routes
 }
 
-// tried is a server that everything is tried on.
+// tried returns a server for the requests of the tests.
 func tried(t testing.TB, g *given) *Server {
 	file := t.TempDir() + "/token"
 	if err := os.WriteFile(file, []byte(secretToken), 0o600); err != nil {
@@ -113,14 +125,14 @@ func tried(t testing.TB, g *given) *Server {
 	})
 }
 
-// try sends one request, and fails if it is answered as none may be.
+// try sends one request, and fails the test if the answer breaks a rule that holds for all answers.
 func try(t testing.TB, s *Server, g *given, local net.Addr, method, target, header, value, body string) {
 	u, err := url.ParseRequestURI(target)
 	if err != nil || !strings.HasPrefix(target, "/") {
 		return
 	}
 	if u.Path == "/api/v1/stream" || strings.HasSuffix(u.Path, "/live") || strings.HasSuffix(u.Path, "/stream") {
-		return // it goes on
+		return // this route streams without an end
 	}
 	r, err := http.NewRequestWithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, local), method,
 		"http://localhost:9747/", strings.NewReader(body))
@@ -175,7 +187,7 @@ func FuzzAPI(f *testing.F) {
 			local = socketAddr
 		}
 		g := &given{}
-		try(t, tried(t, g), g, // one that remembers no wrong token
+		try(t, tried(t, g), g, // a server that remembers no wrong token
 			local, method, target, header, value, body)
 	})
 }
@@ -208,7 +220,8 @@ func TestNothingThatIsSentBreaksTheAPI(t *testing.T) {
 	bodies := []string{"", "", "", "", "{}", "{}", "{}", "{", "null", "[]", `"x"`, "1", `{"by":"alice","reason":"x"}`,
 		`{"wait":"1s"}`, `{"wait":"0s","to":"db1"}`, `{"until":"2099-01-01T00:00:00Z"}`, `{"for":"1h"}`,
 		`{"letters":[{"id":"a","job":"b","database":"c"}]}`, `{"letters":null}`, `{"set":{"a":null}}`, `{"force":true}`,
-		`{"unknown":1}`, strings.Repeat("[", 20000), strings.Repeat(" ", maxBody+1), "\xff\xfe", `{"by":"\ud800"}`}
+		`{"changes":3,"deletes":-1}`, `{"unknown":1}`,
+		strings.Repeat("[", 20000), strings.Repeat(" ", maxBody+1), "\xff\xfe", `{"by":"\ud800"}`}
 	for i := range 6000 {
 		path := paths[random.IntN(len(paths))]
 		for _, part := range []string{"{job}", "{run}", "{node}", "{id}"} {
@@ -216,7 +229,7 @@ func TestNothingThatIsSentBreaksTheAPI(t *testing.T) {
 		}
 		local := []net.Addr{loopbackAddr, loopbackAddr, networkAddr, socketAddr}[random.IntN(4)]
 		if i%400 == 0 {
-			s = tried(t, g) // one that remembers no wrong token
+			s = tried(t, g) // a server that remembers no wrong token
 		}
 		try(t, s, g, local, one("GET", "GET", "POST", "POST", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH",
 			"TRACE", "CONNECT", "get", "X"), path+one(queries...), one(headers...), one(values...), one(bodies...))

@@ -14,7 +14,7 @@ import (
 	"baton/internal/status/statustest"
 )
 
-// A clerk knows one run, of a command that has printed something.
+// clerk is a node that knows one run, of a command that has printed something.
 type clerk struct {
 	counter
 	run diagnose.Run
@@ -32,7 +32,7 @@ func (c clerk) Recent(context.Context) (map[string][]operate.Brief, error) {
 	return map[string][]operate.Brief{"report": {{RunID: "r1", State: "failed", Line: c.run.Output}}, "new": nil}, nil
 }
 
-// secretive is a server whose jobs print a secret.
+// secretive returns a server whose jobs print a secret.
 func secretive(t *testing.T, secret string) *Server {
 	t.Helper()
 	snap := statustest.Sample(time.Now())

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"runtime"
@@ -20,7 +21,7 @@ import (
 	"baton/internal/text"
 )
 
-// changing is a source whose state is another one whenever its number is.
+// changing returns a source whose state changes whenever the first number changes. The second number counts the requests.
 func changing() (state.Source, *atomic.Int64, *atomic.Int64) {
 	var epoch, asked atomic.Int64
 	return func(context.Context) (diagnose.Snapshot, error) {
@@ -56,7 +57,7 @@ func servingOn(t *testing.T, s *Server, ln net.Listener) (address string) {
 	return ln.Addr().String()
 }
 
-// stream opens one, and returns its lines.
+// stream opens a stream and returns its lines.
 func stream(t *testing.T, address string) (lines <-chan string, hangUp func(), code int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -115,17 +116,11 @@ func TestAStreamTellsWhatHasChangedAndOneGoroutineGathersForAll(t *testing.T) {
 	if line := next(t, first, "data:"); !strings.Contains(line, `"epoch":7`) {
 		t.Error(line)
 	}
-	select {
-	case line := <-first:
-		if line != "" {
-			t.Errorf("told although nothing has changed: %s", line)
-		}
-		select {
-		case line := <-first:
-			t.Errorf("told although nothing has changed: %s", line)
-		case <-time.After(1500 * time.Millisecond):
-		}
-	case <-time.After(1500 * time.Millisecond):
+	told := asked.Load()
+	testsupport.Await(t, "the source to be asked again, and again", func() bool { return asked.Load() >= told+2 })
+	epoch.Store(8)
+	if line := next(t, first, "data:"); !strings.Contains(line, `"epoch":8`) {
+		t.Errorf("told although nothing has changed: %s", line)
 	}
 	if n, most := asked.Load()-before, int64(time.Since(began)/time.Second)+3; n > most {
 		t.Errorf("the source was asked %d times in %v for %d streams", n, time.Since(began), state.MaxStreams)
@@ -151,27 +146,32 @@ func TestStreamsEndWithTheServerAtOnce(t *testing.T) {
 	s := New(Config{Source: source, Health: standby})
 	ln, served := statustest.Listen(t), make(chan error, 1)
 	go func() { served <- s.Serve(ctx, ln) }()
-	lines, hangUp, _ := stream(t, ln.Addr().String())
-	defer hangUp()
-	next(t, lines, "data:")
-	began := testsupport.StartStopwatch(t)
+	resp, err := http.Get("http://" + ln.Addr().String() + "/api/v1/stream")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	in := bufio.NewReader(resp.Body)
+	if line, err := in.ReadString('\n'); err != nil {
+		t.Fatalf("%q, %v", line, err)
+	}
 	stop()
 	if err := statustest.Within(t, served, "Serve returns"); err != nil {
 		t.Error(err)
 	}
-	if took := began.Took(); took >= shutdownWithin { // which one that goes on has
-		t.Errorf("it took %v", took)
+	if _, err := io.Copy(io.Discard, in); err != nil { // a stream without an end is cut off
+		t.Errorf("the stream has no end: %v", err)
 	}
 }
 
-// slow are clients that hold a connection and do next to nothing with it.
+// slow opens a connection of a client that holds the connection but reads or sends almost nothing.
 func slow(t *testing.T, address, how string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10) // it is full soon
+	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10) // so that the buffer is full soon
 	start := map[string]string{
 		"headers that never end": "GET /api/v1/status HTTP/1.1\r\nHost: localhost\r\nX-A: ",
 		"a body that drips": "POST /api/v1/pause HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + secretToken +
@@ -191,29 +191,30 @@ func slow(t *testing.T, address, how string) net.Conn {
 	return conn
 }
 
-// narrow has connections whose kernel takes little of what is sent: whoever reads nothing is
-// noticed after a few kilobytes.
+// narrow is a listener whose connections have a small buffer in the kernel, so that a client that reads nothing is noticed after a few
+// kilobytes.
 type narrow struct{ net.Listener }
 
 func (n narrow) Accept() (net.Conn, error) {
 	conn, err := n.Listener.Accept()
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetWriteBuffer(4 << 10) // without it more has to be sent
+		_ = tcp.SetWriteBuffer(4 << 10) // otherwise the test would have to send more
 	}
 	return conn, err
 }
 
-// An answer comes while all the slow ones are still there: they have at least twice its time.
+// TestSlowClientsHoldNobodyUpAndAreLetGo checks that an answer arrives while all slow clients are still connected. This is certain because
+// their time limits are at least twice as long.
 func TestSlowClientsHoldNobodyUpAndAreLetGo(t *testing.T) {
 	big := statustest.Sample(time.Now())
-	for i := range 60 { // far more than the kernel takes
+	for i := range 60 { // far more than the kernel buffers
 		big.Jobs = append(big.Jobs, diagnose.Job{Name: fmt.Sprintf("job-%d", i), LastRun: &diagnose.Run{Error: strings.Repeat("x", 3000)}})
 	}
 	var n atomic.Int64
 	g := &given{}
 	c := Config{TokenFile: tokenFile(t, secretToken), Do: g.do, Source: func(context.Context) (diagnose.Snapshot, error) {
 		s := big
-		s.LockKey = fmt.Sprint(n.Add(1)) // always another one
+		s.LockKey = fmt.Sprint(n.Add(1)) // a new state for each request
 		return s, nil
 	}}
 	ask := func(address string) time.Duration {
@@ -258,7 +259,7 @@ func TestSlowClientsHoldNobodyUpAndAreLetGo(t *testing.T) {
 	if g.count() != 0 {
 		t.Error("half an order was carried out")
 	}
-	// All of them are let go, although they still hold their ends.
+	// All slow clients are disconnected, although they do not close their ends.
 	for deadline := time.Now().Add(time.Minute + 3*most); runtime.NumGoroutine() > before+5; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			stacks := make([]byte, 1<<20)

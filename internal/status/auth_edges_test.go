@@ -22,8 +22,8 @@ import (
 	"baton/internal/status/web"
 )
 
-// Whoever guesses from a thousand addresses, or from all of a network, has no more tries
-// than from one; and fills no memory.
+// TestGuessersAreCountedByNetworkAndNotWithoutEnd checks that an attacker who uses a thousand addresses, or a whole network, gets no more
+// attempts than from one address, and does not fill the memory.
 func TestGuessersAreCountedByNetworkAndNotWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := guarded(t)
@@ -36,7 +36,7 @@ func TestGuessersAreCountedByNetworkAndNotWithoutEnd(t *testing.T) {
 			return rec.Code, time.Since(began)
 		}
 		for i := range auth.FreeFailures {
-			guess(fmt.Sprintf("[2001:db8:0:1::%x]:1", i+1), "wrong") // of one customer
+			guess(fmt.Sprintf("[2001:db8:0:1::%x]:1", i+1), "wrong") // addresses of one customer
 		}
 		if code, waited := guess("[2001:db8:0:1:ffff::1]:1", "wrong"); code != 401 || waited != 0 {
 			t.Errorf("the first turn is at once: %d after %v", code, waited)
@@ -65,7 +65,7 @@ func TestGuessersAreCountedByNetworkAndNotWithoutEnd(t *testing.T) {
 		if many("10.2"); s.auth.Suspects() > auth.MostGuessers+1 {
 			t.Errorf("%d guessers are remembered", s.auth.Suspects())
 		}
-		// What is forgotten is forgotten by the second, and no more than twice the free ones is held against anybody.
+		// The count of wrong tokens drops every second, and is never higher than twice the number of free attempts.
 		time.Sleep(3 * auth.FreeFailures * time.Second)
 		for range 3 * auth.FreeFailures {
 			guess("192.0.2.9:1", "wrong")
@@ -88,7 +88,7 @@ func TestAQueueOfGuessersHasAnEnd(t *testing.T) {
 			go func() { codes <- send(s, "/api/v1/pause", "", bearer("wrong")...).Code }()
 		}
 		synctest.Wait()
-		for len(codes) > 0 { // those that were answered without a wait
+		for len(codes) > 0 { // the requests that were answered without a wait
 			if code := <-codes; code == http.StatusTooManyRequests {
 				hung++
 			}
@@ -134,7 +134,7 @@ func TestATokenThatCannotBeReadIsToldOnceAndIsGoodAgainWhenItCan(t *testing.T) {
 	if rec := browse(h, "POST", "/test/do", url.Values{"csrf": {csrf}}, cookies); rec.Code != 401 {
 		t.Errorf("a session of before the token was away: %d", rec.Code)
 	}
-	// Another file of the same length and time, as one has that is put in its place.
+	// The new file has the same length and time as the old file, for example because it was put in its place.
 	cookies, csrf = enterDoor(t, h)
 	info, err := os.Stat(file)
 	if err != nil {
@@ -154,7 +154,7 @@ func TestATokenThatCannotBeReadIsToldOnceAndIsGoodAgainWhenItCan(t *testing.T) {
 		"/api/v1/resume", "", bearer(other)...).Code != 200 {
 		t.Errorf("the token was replaced, and a session of the old one gives orders: %d", rec.Code)
 	}
-	// The same token in a file that was only touched ends no session.
+	// If the file was only touched and the token is unchanged, no session ends.
 
 	rec := browse(h, "POST", "/test/in", url.Values{"token": {other}}, nil)
 	cookies = rec.Result().Cookies()
@@ -210,7 +210,7 @@ func TestNobodySignsInWhereItIsNotForBrowsersOrNotSafe(t *testing.T) {
 	if cookies[0].MaxAge != int(auth.SessionFor.Seconds()) {
 		t.Errorf("the cookie stays for %d s", cookies[0].MaxAge)
 	}
-	// A cookie that was taken to a connection that others read is worth nothing.
+	// A cookie that is sent over a connection that others can read is not accepted.
 	r := from(httptest.NewRequest(http.MethodGet, "http://10.0.0.7:9747/test/csrf", nil), networkAddr)
 	r.AddCookie(cookies[0])
 	rec := httptest.NewRecorder()
@@ -239,7 +239,7 @@ func TestSessionsThatAreOverMakeRoomForOthers(t *testing.T) {
 	})
 }
 
-// A stream of a page, or of the state, ends with the session that was shown it.
+// TestAStreamEndsWithItsSession checks that a stream of a page or of the state ends when the session of its reader ends.
 func TestAStreamEndsWithItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &given{}
@@ -272,8 +272,8 @@ func TestAStreamEndsWithItsSession(t *testing.T) {
 	})
 }
 
-// A proxy may ask for a password of its own, and pass it on: without a token that is not
-// baton's business.
+// TestWithoutATokenNobodyIsTurnedAwayForWhatTheyShow checks that a node without a token ignores credentials in a request, because a proxy
+// may ask for its own password and pass it on.
 func TestWithoutATokenNobodyIsTurnedAwayForWhatTheyShow(t *testing.T) {
 	h := New(Config{Source: statustest.Fixed(statustest.Sample(time.Now())), Health: standby})
 	for _, shown := range []string{"Basic dXNlcjpwYXNz", "Bearer " + secretToken} {
@@ -326,19 +326,19 @@ func TestWrongTokensDoNotFloodTheLog(t *testing.T) {
 	})
 }
 
-// What the documentation promises are these figures, not whatever they become.
+// TestTheLimitsAreThoseThatAreDocumented checks that the limits in the documentation are the limits in the code.
 func TestTheLimitsAreThoseThatAreDocumented(t *testing.T) {
 	for name, said := range map[string][]string{
 		"reference/api.md": {
 			fmt.Sprintf("After %d wrong tokens", auth.FreeFailures), fmt.Sprintf("%d a second",
 				time.Second/auth.TurnEvery), fmt.Sprintf("JSON of at most %d KiB", maxBody>>10),
-			fmt.Sprintf("stays so for %.0f hours at most", auth.SessionFor.Hours()), "and for one hour after",
+			fmt.Sprintf("stays signed in for %.0f hours at most", auth.SessionFor.Hours()), "and for one hour after",
 		},
 		"reference/configuration.md": {fmt.Sprintf("at least %d characters", operate.LeastToken)},
 		"security.md": {
 			fmt.Sprintf("%d connections at a time", web.MaxConnections),
-			fmt.Sprintf("%d of them may wait for their clients", web.MaxIdle), fmt.Sprintf("%d of one address", web.MaxIdleOfOne),
-			fmt.Sprintf("waited for %d ms", web.DefaultLimits().Connections.Grace.Milliseconds()),
+			fmt.Sprintf("%d may wait for their clients", web.MaxIdle), fmt.Sprintf("%d from one address", web.MaxIdleOfOne),
+			fmt.Sprintf("waited for at least %d ms", web.DefaultLimits().Connections.Grace.Milliseconds()),
 		},
 	} {
 		text, err := os.ReadFile("../../docs/" + name)

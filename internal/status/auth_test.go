@@ -29,7 +29,7 @@ import (
 
 const secretToken = "0123456789abcdef0123456789abcdef"
 
-// given are orders that were carried out.
+// given contains the orders that were carried out.
 type given struct {
 	mu     sync.Mutex
 	orders []operate.Order
@@ -57,7 +57,7 @@ func (g *given) count() int {
 	return len(g.orders)
 }
 
-// tokenFile writes a token to a new file.
+// tokenFile writes a token to a new file, and returns the path.
 func tokenFile(t *testing.T, token string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "token")
@@ -67,7 +67,7 @@ func tokenFile(t *testing.T, token string) string {
 	return path
 }
 
-// guarded is a server with a token, and what it was told to do.
+// guarded returns a server with a token, and the orders that it has carried out.
 func guarded(t *testing.T) (*Server, *given) {
 	t.Helper()
 	g := &given{}
@@ -75,7 +75,7 @@ func guarded(t *testing.T) (*Server, *given) {
 		TokenFile: tokenFile(t, secretToken)}), g
 }
 
-// from has a request come in on a connection to such an address.
+// from returns r as a request that came in on a connection to the address local.
 func from(r *http.Request, local net.Addr) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, local))
 }
@@ -86,7 +86,7 @@ var (
 	socketAddr   = &net.UnixAddr{Name: "/run/baton/admin.sock", Net: "unix"}
 )
 
-// send gives an order over loopback, with headers as name, value, name, value.
+// send gives an order over loopback. headers are alternating names and values.
 func send(h http.Handler, path, body string, headers ...string) *httptest.ResponseRecorder {
 	return sendOn(h, loopbackAddr, path, body, headers...)
 }
@@ -150,7 +150,7 @@ func TestAnOrderTakesTheTokenWhereNobodyCanReadIt(t *testing.T) {
 	}
 }
 
-// browse asks as a browser does that has these cookies.
+// browse sends a request as a browser with the given cookies.
 func browse(h http.Handler, method, path string, form url.Values, cookies []*http.Cookie, headers ...string) *httptest.ResponseRecorder {
 	r := from(httptest.NewRequest(method, "http://localhost:9747"+path, strings.NewReader(form.Encode())), loopbackAddr)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -166,7 +166,7 @@ func browse(h http.Handler, method, path string, form url.Values, cookies []*htt
 	return rec
 }
 
-// door is a handler that lets in, shows and takes orders, behind the guard of a server.
+// door returns a handler that signs in, shows data and accepts orders, behind the checks of a server.
 func door(s *Server) http.Handler {
 	s.mux.HandleFunc("POST /test/in", func(w http.ResponseWriter, r *http.Request) {
 		if err := s.auth.SignIn(w, r, r.PostFormValue("token")); err != nil {
@@ -332,7 +332,7 @@ func TestSessionsEndWithTheTokenAndWithTime(t *testing.T) {
 
 func TestATokenMustBeHardToGuessAndOneLine(t *testing.T) {
 	for token, want := range map[string]string{
-		"short": "has 5 characters", strings.Repeat("x", 15): "16 at least", "": "has 0 characters",
+		"short": "has 5 characters", strings.Repeat("x", 15): "at least 16", "": "has 0 characters",
 		"two\nlines-of-16-characters": "one line", "with blank 0123456789": "one line", "ü" + secretToken: "one line",
 		strings.Repeat("x", 1025): "more than 1024", secretToken: "", secretToken + "\r": "",
 	} {
@@ -347,7 +347,7 @@ func TestATokenMustBeHardToGuessAndOneLine(t *testing.T) {
 	if err := auth.CheckTokens("", "/nowhere/token"); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
-	// One token for both would let who may only look give orders.
+	// If both files contained the same token, a caller with the read-only token could give orders.
 	orders := tokenFile(t, secretToken)
 	err := auth.CheckTokens(orders, tokenFile(t, secretToken+"\n"))
 	if err == nil || !strings.Contains(err.Error(), "http.read_token_file: ") || strings.Contains(err.Error(), secretToken) {
@@ -366,7 +366,7 @@ func TestATokenFileThatIsNoFileKeepsNobodyWaiting(t *testing.T) {
 	for _, path := range []string{pipe, t.TempDir(), "/dev/zero"} {
 		told := make(chan error, 1)
 		go func() { told <- auth.CheckTokens("", path) }()
-		if err := statustest.Within(t, told, "CheckToken of "+path); err == nil || !strings.Contains(err.Error(), "no regular file") {
+		if err := statustest.Within(t, told, "CheckToken of "+path); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -382,7 +382,7 @@ func TestGuessingIsSlowAndLocksNobodyOut(t *testing.T) {
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("the first few took %v", took)
 		}
-		// A hundred go on guessing, all at once, for a minute.
+		// A hundred clients guess tokens at the same time, for one minute.
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
 		var wg sync.WaitGroup
@@ -483,9 +483,9 @@ func TestABodyThatIsNotAsWantedIsRefusedWithTheReason(t *testing.T) {
 		{"/api/v1/jobs/a/run", `{"force": true}`, nil, 200, ""},
 		{"/api/v1/jobs/a/run", ``, nil, 200, ""},
 		{"/api/v1/jobs/a/run", `{"forced": true}`, nil, 400, `forced`},
-		{"/api/v1/jobs/a/run", `{"force": "yes"}`, nil, 400, `force: want bool`},
+		{"/api/v1/jobs/a/run", `{"force": "yes"}`, nil, 400, `force: write a value of type bool`},
 		{"/api/v1/jobs/a/run", `{"force": true} {}`, nil, 400, "nothing after it"},
-		{"/api/v1/jobs/a/run", `{"force": tru`, nil, 400, "no JSON object"},
+		{"/api/v1/jobs/a/run", `{"force": tru`, nil, 400, "not a valid JSON object"},
 		{"/api/v1/jobs/a/run", `[1]`, nil, 400, "array"},
 		{"/api/v1/jobs/a/run", `{"by": "` + strings.Repeat("x", maxBody) + `"}`, nil, 413, "65536"},
 		{"/api/v1/jobs/a/run", `{}`, []string{"Content-Type", "text/plain"}, 415, "application/json"},
@@ -493,10 +493,10 @@ func TestABodyThatIsNotAsWantedIsRefusedWithTheReason(t *testing.T) {
 		{"/api/v1/jobs/a/run?force=true", `{}`, nil, 400, `no parameter`},
 		{"/api/v1/jobs/a/pause", `{"for": "2h", "until": "2099-01-01T00:00:00Z"}`, nil, 400, "not both"},
 		{"/api/v1/jobs/a/pause", `{"for": "-2h"}`, nil, 400, "duration"},
-		{"/api/v1/jobs/a/pause", `{"until": "2001-01-01T00:00:00Z"}`, nil, 422, "not to come"},
+		{"/api/v1/jobs/a/pause", `{"until": "2001-01-01T00:00:00Z"}`, nil, 422, "not in the future"},
 		{"/api/v1/jobs/a/pause", `{"until": "tomorrow"}`, nil, 400, ""},
 		{"/api/v1/stepdown", `{"wait": "1000h"}`, nil, 400, "at most"},
-		{"/api/v1/dead-letters/drop", `{}`, nil, 400, "want 1 to 500"},
+		{"/api/v1/dead-letters/drop", `{}`, nil, 400, "send 1 to 500"},
 		{"/api/v1/dead-letters/drop", `{"letters": [{"id": "a"}]}`, nil, 400, "letters[0]"},
 		{"/api/v1/nothing", `{}`, nil, 405, ""},
 		{"/api/v1/status", `{}`, nil, 405, "GET"},
@@ -512,7 +512,7 @@ func TestABodyThatIsNotAsWantedIsRefusedWithTheReason(t *testing.T) {
 			t.Errorf("%s: %v: %s", c.path, err, rec.Body)
 		}
 	}
-	// A name is one line that can be read, whatever is in it.
+	// A name becomes one readable line, regardless of its content.
 	send(s, "/api/v1/pause", `{"by": "a\u0000\nlice\u202e", "reason": " x\ty\u001b[2J "}`, bearer(secretToken)...)
 	if o := g.last(); o.Signature() != "by a lice via the API: x y [2J" {
 		t.Errorf("%q", o.Signature())
@@ -530,14 +530,14 @@ func TestAddressesOfGuessersAreForgotten(t *testing.T) {
 		}
 		for i := range 3 * auth.MostGuessers {
 			guess(fmt.Sprintf("[2001:db8:%x::1]:99", i))
-			guess("[2001:db8:0:0::2]:99") // of the first one's network
+			guess("[2001:db8:0:0::2]:99") // an address in the network of the first client
 		}
 		if n := s.auth.Suspects(); n > auth.MostGuessers+1 {
 			t.Errorf("%d addresses are kept, want %d at most", n, auth.MostGuessers)
 		}
 		time.Sleep(time.Hour)
 		asked := time.Now()
-		for i := range auth.MostGuessers { // they have queues of their own again
+		for i := range auth.MostGuessers { // these networks have their own queues again
 			guess(fmt.Sprintf("10.1.%d.%d:99", i/256, i%256))
 		}
 		if took := time.Since(asked); took > 0 {
@@ -589,7 +589,7 @@ func TestASessionIsGoodWhereNobodyCanReadItAlone(t *testing.T) {
 }
 
 func TestWhyASlotWasMissedIsShownToWhoMaySeeIt(t *testing.T) {
-	d := &statustest.Shelf{Entries: []operate.Entry{{ID: "1-0", Missed: &operate.Missed{Reason: "ledger",
+	d := &statustest.FakeNode{Entries: []operate.Entry{{ID: "1-0", Missed: &operate.Missed{Reason: "ledger",
 		Error: "ask redis: the secret words"}}}}
 	for file, shown := range map[string]bool{"": true, tokenFile(t, secretToken): false} {
 		h := New(Config{Source: statustest.Fixed(statustest.Sample(time.Now())), Health: standby, Node: d, TokenFile: file})

@@ -17,7 +17,7 @@ import (
 func TestWhateverStandsInRedisThePageAndTheAPIAnswerAndStaySmall(t *testing.T) {
 	now := time.Now()
 	far := time.UnixMilli(math.MaxInt64)
-	d := &statustest.Shelf{
+	d := &statustest.FakeNode{
 		Measured: []operate.Sample{{At: far}, {At: now.Add(-time.Minute),
 			Jobs: map[string]operate.Level{"page-views": {LagSeconds: math.NaN()}}}, {At: now,
 			Jobs: map[string]operate.Level{"page-views": {LagSeconds: 9e18, Backlog: math.MaxInt64}}}},

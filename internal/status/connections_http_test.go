@@ -17,9 +17,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// holding keeps n connections to address open, each from where from says, and dials each
-// again that the server closes. They send text, and then nothing; those that are deaf read
-// no answer, either.
+// holding keeps n connections to the address open. Connection i comes from the address from(i). holding dials again if the server closes a
+// connection. The clients send text, and then nothing. If deaf is set, the clients also do not read the answer.
 func holding(t *testing.T, address string, n int, text string, deaf bool, from func(i int) string) {
 	t.Helper()
 	var open atomic.Int64
@@ -45,7 +44,7 @@ func holding(t *testing.T, address string, n int, text string, deaf bool, from f
 				if deaf {
 					<-t.Context().Done()
 				}
-				_, _ = conn.Read(make([]byte, 1)) // returns when the server closes it
+				_, _ = conn.Read(make([]byte, 1)) // returns when the server closes the connection
 				close(stop)
 				_ = conn.Close()
 				open.Add(-1)
@@ -72,7 +71,7 @@ func TestClientsThatSendNothingKeepNoProbeWaiting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, address := serving(t, Config{Source: statustest.Fixed(statustest.Sample(time.Now())),
 				Metrics: metrics.New("v1", []string{"views"}), TokenFile: tokenFile(t, secretToken)},
-				func(s *Server) { // no time limit makes room for a probe, only the server's choice
+				func(s *Server) { // only the server's choice makes room for a probe, because there is no time limit
 					l := web.DefaultLimits()
 					l.Header, l.Read, l.Write, l.Idle, l.Vanished = time.Hour, time.Hour, time.Hour, time.Hour, time.Hour
 					s.limits = l
@@ -88,8 +87,8 @@ func TestClientsThatSendNothingKeepNoProbeWaiting(t *testing.T) {
 	}
 }
 
-// probe asks once. Its error is that the machine held up a request or its answer, for so long that the connection
-// counted as one of those that wait for their client: then the server may close it, and a probe asks again.
+// probe sends one request. It returns an error if the busy machine has delayed the request or its answer, so that the server closed the
+// connection as a waiting connection. The caller must then probe again.
 func probe(t *testing.T, client *http.Client, url string) error {
 	began := time.Now()
 	resp, err := client.Get(url)

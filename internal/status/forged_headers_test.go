@@ -12,7 +12,8 @@ import (
 	"baton/internal/status/statustest"
 )
 
-// Whoever asks can send any header: none says that nobody on the way can read the token.
+// TestNoHeaderMakesANetworkSafeForTheToken checks that a client cannot make a connection safe for the token by a header, because a client
+// can send any header.
 func TestNoHeaderMakesANetworkSafeForTheToken(t *testing.T) {
 	s, g := guarded(t)
 	h := door(s)
@@ -36,8 +37,8 @@ func TestNoHeaderMakesANetworkSafeForTheToken(t *testing.T) {
 	}
 }
 
-// Any address of loopback can be what a foreign name resolves to, and a script of the
-// foreign page sends what headers it likes.
+// TestForeignHostNamesAreRefusedOnAnyLoopbackWhateverTheySend checks all loopback addresses. A foreign name can resolve to each of them,
+// and a script of the foreign page can send any header.
 func TestForeignHostNamesAreRefusedOnAnyLoopbackWhateverTheySend(t *testing.T) {
 	s := New(Config{Source: statustest.Fixed(statustest.Sample(time.Now())), Health: standby, Hosts: []string{"baton.example.com"}})
 	for _, c := range []struct {
@@ -52,7 +53,7 @@ func TestForeignHostNamesAreRefusedOnAnyLoopbackWhateverTheySend(t *testing.T) {
 		{"127.0.1.1", "evil.example", "", 421},
 		{"::1", "evil.example", "", 421},
 		{"::1", "localhost", "", 200},
-		{"10.0.0.7", "evil.example", "", 200}, // who is in the network may ask anyway
+		{"10.0.0.7", "evil.example", "", 200}, // a client in the network may ask anyway
 		{"127.0.0.1", "evil.example", "X-Forwarded-Host", 421},
 		{"127.0.0.1", "evil.example", "X-Host", 421},
 		{"127.0.0.1", "evil.example", "X-Original-Host", 421},

@@ -6,30 +6,30 @@ import (
 	"net/http"
 )
 
-// Health is the daemon's state from its own memory, read without asking a server.
+// Health is the daemon's own view of its state, from memory. Reading it needs no request to a server.
 type Health struct {
-	Live    bool   // every loop made progress lately
+	Live    bool   // every loop has made progress recently
 	Ready   bool   // the configuration is valid and the election loop runs
 	Leading bool   // this node leads, inside its trust window
-	Leader  string // the node that leads; "": none, or unknown
+	Leader  string // the node that leads; "" if no node leads, or if the leader is unknown
 	Waiting string // why this node does not take the free lock
-	Reason  string // why not Live or not Ready
+	Reason  string // why the node is not Live or not Ready
 }
 
-// serveHealthy answers a supervisor whether the process still works. It does not
-// depend on Redis: restarting a node does not bring Redis back.
+// serveHealthy tells a supervisor whether the process still works. The answer does not depend on Redis, because restarting a node does not
+// bring Redis back.
 func (s *Server) serveHealthy(w http.ResponseWriter, _ *http.Request) {
 	h := s.cfg.Health()
 	answer(w, h.Live, "healthy", "not healthy: "+cmp.Or(h.Reason, "a loop makes no progress"))
 }
 
-// serveReady answers whether the node takes part in the election, in either role.
+// serveReady reports whether the node takes part in the election, as leader or as standby.
 func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request) {
 	h := s.cfg.Health()
 	answer(w, h.Ready, "ready", "not ready: "+cmp.Or(h.Reason, "the election loop does not run yet"))
 }
 
-// serveLeader lets a load balancer find the leader.
+// serveLeader answers a load balancer that looks for the leader.
 func (s *Server) serveLeader(w http.ResponseWriter, _ *http.Request) {
 	h := s.cfg.Health()
 	text := "not leading; leader: " + cmp.Or(h.Leader, "unknown")
@@ -46,6 +46,6 @@ func answer(w http.ResponseWriter, ok bool, yes, no string) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		text = no
 	}
-	// A probe that hung up wants no answer.
+	// The error is ignored, because a probe that has hung up needs no answer.
 	_, _ = fmt.Fprintln(w, text)
 }

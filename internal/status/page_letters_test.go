@@ -15,11 +15,11 @@ import (
 
 const tooLong = `column "title" is varchar(…), the value has … characters`
 
-// groupedServer has 130 dead letters of one reason, and some of another.
-func groupedServer(t *testing.T) (*Server, *given, *statustest.Shelf, time.Time) {
+// groupedServer returns a server with 130 dead letters with the same reason, and a few with another reason.
+func groupedServer(t *testing.T) (*Server, *given, *statustest.FakeNode, time.Time) {
 	t.Helper()
 	now := time.Now().UTC().Truncate(time.Microsecond)
-	d := &statustest.Shelf{Grouped: []operate.LetterReason{
+	d := &statustest.FakeNode{Grouped: []operate.LetterReason{
 		{Job: "users", Database: "main", Reason: tooLong, Letters: 130, Newest: now.Add(-time.Minute)},
 		{Job: "views", Database: "main", Reason: "no such column", Letters: 1, Newest: now},
 	}}
@@ -65,7 +65,7 @@ func TestAGroupOfDeadLettersIsReplayedAndDropped(t *testing.T) {
 		if rec := browse(s, "POST", "/do", form, nil); rec.Code != http.StatusUnauthorized || g.count() != before {
 			t.Fatalf("%s without a session: %d", kind, rec.Code)
 		}
-		// What is put aside after the question was not meant.
+		// Letters that arrive after the question are not included in the order.
 		late := operate.Letter{ID: strings.Repeat("f", 32), Job: "users", Database: "main", At: now, Error: tooLong}
 		d.Waiting = append([]operate.Letter{late}, d.Waiting...)
 		form.Set("name", "alice")

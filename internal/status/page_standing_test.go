@@ -21,7 +21,7 @@ import (
 	"baton/internal/status/web"
 )
 
-// operator is somebody who has signed in, and what the node that they ask says and does.
+// operator is a user who has signed in, with the state and the outcomes of the node.
 type operator struct {
 	t       *testing.T
 	server  *Server
@@ -58,7 +58,7 @@ func (o *operator) signIn() {
 	}
 }
 
-// confirms opens the page that asks whether an order is meant, and returns its form.
+// confirms opens the page that asks the user to confirm an order, and returns its form.
 func (o *operator) confirms(path string) url.Values {
 	o.t.Helper()
 	rec := browse(o.server, "GET", path, nil, o.cookies)
@@ -73,7 +73,7 @@ func (o *operator) confirms(path string) url.Values {
 	return form
 }
 
-// resolve is the address of a relative link on a page, as a browser makes it.
+// resolve returns the address of a relative link on a page, as a browser resolves it.
 func resolve(page, link string) string {
 	base, _ := url.Parse(page)
 	to, err := base.Parse(link)
@@ -83,7 +83,7 @@ func resolve(page, link string) string {
 	return to.String()
 }
 
-// sends sends a form, and returns what the page says at its end.
+// sends sends a form, and returns the text of the resulting page.
 func (o *operator) sends(form url.Values) (rec *httptest.ResponseRecorder, says string) {
 	rec = browse(o.server, "POST", "/do", form, o.cookies)
 	says = rec.Body.String()
@@ -105,7 +105,7 @@ func TestAFormThatIsSentTwiceOrdersOnce(t *testing.T) {
 		}
 		form := o.confirms("/confirm?action=run&job=report")
 		locations := make(chan string, 3)
-		for range 3 { // impatient clicks
+		for range 3 { // several clicks in a short time
 			go func() {
 				rec, _ := o.sends(form)
 				locations <- fmt.Sprint(rec.Code, rec.Header().Get("Location"))
@@ -117,7 +117,7 @@ func TestAFormThatIsSentTwiceOrdersOnce(t *testing.T) {
 				t.Errorf("sent to %s", at)
 			}
 		}
-		o.sends(form) // gone back, and sent again
+		o.sends(form) // the user has gone back and sent the form again
 		if n := o.orders.Load(); n != 1 {
 			t.Errorf("the job was run %d times", n)
 		}
@@ -139,8 +139,8 @@ func TestWhatWasNotDoneCanBeSentAgainAndWhatIsNotKnownCannot(t *testing.T) {
 		}{
 			{operate.ErrRefused, "Not done", 2}, {operate.ErrNoLeader, "Not done", 2}, {operate.ErrNotFound,
 				"Not done", 2}, {web.ErrBusy, "Not done", 2},
-			{context.DeadlineExceeded, "Not known whether it is done", 1}, {errors.New("dial tcp: connection refused"),
-				"Not known whether it is done", 1},
+			{context.DeadlineExceeded, "It may have been done", 1}, {errors.New("dial tcp: connection refused"),
+				"It may have been done", 1},
 		} {
 			o.orders.Store(0)
 			o.do = func(operate.Order) (operate.Outcome, error) { return operate.Outcome{}, fmt.Errorf("ask: %w", c.err) }
@@ -165,7 +165,7 @@ func TestAnOrderIsAboutWhatWasConfirmed(t *testing.T) {
 		for _, c := range []struct {
 			path    string
 			changed func(*diagnose.Snapshot)
-			says    string // "": it is done all the same
+			says    string // "" means that the order is carried out
 		}{
 			{"/confirm?action=stepdown", func(s *diagnose.Snapshot) { s.Leader.NodeID, s.Leader.Owner = "db3", "another" }, "db3 leads"},
 			{"/confirm?action=stepdown", func(s *diagnose.Snapshot) { s.Leader = nil }, "no node leads"},
@@ -193,7 +193,7 @@ func TestAnOrderIsAboutWhatWasConfirmed(t *testing.T) {
 			if _, says := o.sends(form); (o.orders.Load() == 0) != (c.says != "") || !strings.Contains(says, c.says) {
 				t.Errorf("%s: carried out %d times, want %q: %s", c.path, o.orders.Load(), c.says, says)
 			}
-			// Looked at again it is confirmed.
+			// If the user confirms the order again, it is carried out.
 			if _, says := o.sends(o.confirms(c.path)); !strings.Contains(says, "it is done") {
 				t.Errorf("%s: confirmed anew: %s", c.path, says)
 			}
@@ -214,7 +214,7 @@ func TestWhoIsSignedOutMeanwhileConfirmsAgain(t *testing.T) {
 		o.cookies); rec.Header().Get("Location") != "./sign-in?next=%2Fconfirm%3Faction%3Dcancel%26job%3Dusers" {
 		t.Error(rec.Header())
 	}
-	// In another tab somebody has signed in again: the old form's token is none of theirs.
+	// A user has signed in again in another tab, so the secret of the old form belongs to another session.
 	o.signIn()
 	if rec, says := o.sends(form); rec.Code != http.StatusForbidden || o.orders.Load() != 0 || !strings.Contains(says,
 		"do it there again") {

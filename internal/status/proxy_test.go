@@ -15,7 +15,7 @@ import (
 
 const readToken = "fedcba9876543210fedcba9876543210"
 
-// proxied is a server behind a proxy at 192.0.2.1, the address of httptest's requests.
+// proxied returns a server behind a proxy at 192.0.2.1, which is the address of httptest's requests.
 func proxied(t *testing.T) (*Server, *given) {
 	g := &given{}
 	return New(Config{

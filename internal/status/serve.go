@@ -11,12 +11,12 @@ import (
 	"baton/internal/status/web"
 )
 
-// shutdownWithin is the time that requests under way have when the server ends.
+// shutdownWithin is the time that requests in progress have to finish when the server ends.
 const shutdownWithin = 3 * time.Second
 
-// Serve answers on the listeners until ctx ends, lets requests under way finish, and
-// returns nil; or it returns why one of them failed. It closes them all. Those on TCP are
-// encrypted if the Config has TLS. Call it once.
+// Serve serves requests on the listeners until ctx ends. It then lets requests in progress finish, closes the listeners, and returns nil.
+// If a listener fails, Serve also closes the other listeners, and returns the error. TCP listeners use TLS if Config.TLS is set. Serve must
+// be called only once.
 func (s *Server) Serve(ctx context.Context, lns ...net.Listener) error {
 	server := &http.Server{
 		Handler:           web.InTurn(s),
@@ -28,7 +28,7 @@ func (s *Server) Serve(ctx context.Context, lns ...net.Listener) error {
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          web.NewServerLog(s.cfg.Logger),
 		TLSConfig:         s.cfg.TLS,
-		// A connection of HTTP/2 would carry any number of requests past the limit.
+		// A connection of HTTP/2 could carry more requests at the same time than the limit allows.
 		Protocols: new(http.Protocols),
 	}
 	server.Protocols.SetHTTP1(true)
@@ -44,12 +44,12 @@ func (s *Server) Serve(ctx context.Context, lns ...net.Listener) error {
 		left--
 	case <-ctx.Done():
 	}
-	// ctx has ended, but the shutdown still needs a context.
+	// ctx has ended, but Shutdown still needs a context.
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownWithin)
 	defer cancel()
 	s.watch.End() // requests that wait for the Source get the last known state
 	if shut := server.Shutdown(stop); shut != nil {
-		// Cut off clients that are still reading.
+		// Close the connections of clients that are still reading.
 		_ = server.Close()
 	}
 	for range left {
@@ -57,14 +57,15 @@ func (s *Server) Serve(ctx context.Context, lns ...net.Listener) error {
 			err = errors.Join(err, served)
 		}
 	}
-	// The attempt has been ending since s.watch.End. It gets its own time, so slow readers cannot use it up.
+	// The attempt to gather the state was cancelled by s.watch.End. The wait for that attempt gets its own time limit, so that slow readers
+	// cannot use up the time.
 	last, cancelLast := context.WithTimeout(context.WithoutCancel(ctx), shutdownWithin)
 	defer cancelLast()
 	return errors.Join(err, s.watch.Wait(last))
 }
 
-// serveOn answers on one listener until the server ends or the listener fails. Each listener
-// has its own limit of connections, so a flood on one does not block another.
+// serveOn serves one listener until the server ends or the listener fails. Each listener has its own limit of connections, so that too many
+// connections on one listener do not block another.
 func serveOn(server *http.Server, ln net.Listener) error {
 	var err error
 	if _, tcp := ln.Addr().(*net.TCPAddr); tcp && server.TLSConfig != nil {

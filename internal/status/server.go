@@ -22,45 +22,45 @@ import (
 	"baton/internal/text"
 )
 
-// Config has the parts and settings of a Server.
+// Config contains the parts and settings of a Server.
 type Config struct {
 	Source state.Source // required
-	// Own returns the node's state without asking a server. It is used until the Source first answers. It may be nil.
+	// Own returns the node's state without asking a server. It is used until the Source first answers, and may be nil.
 	Own     state.Own
 	Health  func() Health    // required; must not block
-	Metrics *metrics.Metrics // nil: no /metrics
-	Logger  *zap.Logger      // nil: silence
-	Node    operate.Node     // nil: nothing but the Snapshot is shown
-	Do      operate.Do       // nil: no order is taken
+	Metrics *metrics.Metrics // if nil, there is no /metrics
+	Logger  *zap.Logger      // if nil, nothing is logged
+	Node    operate.Node     // if nil, only the Snapshot is shown
+	Do      operate.Do       // if nil, no orders are accepted
 
-	// TokenFile holds the token for orders; "": the node takes no orders over HTTP.
+	// TokenFile contains the token for orders. If it is "", the node accepts no orders over HTTP.
 	TokenFile string
-	// ReadTokenFile holds a token that shows the same but gives no orders; "": no such token.
+	// ReadTokenFile contains the read-only token. Callers with this token see everything but cannot give orders. "" means that there is no
+	// such token.
 	ReadTokenFile string
-	// Proxies are the addresses of proxies whose X-Forwarded-Proto the node trusts.
+	// Proxies are the addresses of the proxies whose header X-Forwarded-Proto the node trusts.
 	Proxies []netip.Prefix
 	// TLS, if set, encrypts the TCP listeners of Serve.
 	TLS *tls.Config
-	// NodeID and Version are shown while the Source has never answered.
+	// NodeID and Version are shown until the Source first answers.
 	NodeID  string
 	Version string
-	// Hosts are further host names that a listener on loopback accepts, for a
-	// reverse proxy that passes its own name on.
+	// Hosts are the host names that a listener on loopback accepts in addition to the names of this machine. A reverse proxy may send its
+	// own host name to the node.
 	Hosts []string
-	// Patience limits how long a request waits for the Source; 0: 1.5 s.
+	// Patience is the maximum time that a request waits for the Source. 0 means 1.5 s.
 	Patience time.Duration
 }
 
 const (
-	// maxRequests is how many requests that need the Source are served at a time. Health
-	// endpoints are cheap and not counted.
+	// maxRequests is the maximum number of concurrent requests that need the Source. Health endpoints do not count, because they are cheap.
 	maxRequests = 32
-	// maxScrapes are those for metrics: many open pages do not hide the node from its alarms.
+	// maxScrapes is the maximum number of concurrent scrapes of metrics. It is a separate limit, so that many open pages do not prevent
+	// scrapes.
 	maxScrapes = 16
 )
 
-// Server answers for one node over HTTP. It is a handler; [Server.Serve] also runs
-// the server around it.
+// Server serves the state of one node over HTTP. It is a handler, and [Server.Serve] runs an HTTP server with this handler.
 type Server struct {
 	cfg     Config
 	watch   *state.State
@@ -72,7 +72,7 @@ type Server struct {
 	limits  web.Limits
 }
 
-// New returns a Server for cfg.
+// New returns a Server with the configuration cfg.
 func New(cfg Config) *Server {
 	if cfg.Logger == nil {
 		cfg.Logger = zap.NewNop()
@@ -90,7 +90,7 @@ func New(cfg Config) *Server {
 	if cfg.Do != nil {
 		do = s.watch.Supervised(cfg.Do)
 	}
-	made := web.NewPlaces(cfg.Logger)
+	made := web.NewRequestLimiter(cfg.Logger)
 	s.api = api.New(api.Config{
 		Watch: s.watch, Auth: s.auth, Node: cfg.Node, Do: do, Places: made, Version: cfg.Version, Log: cfg.Logger,
 	})
@@ -110,11 +110,11 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// guard wraps every request. It sets the headers that protect the node from attacks through
-// a browser, checks host and method, and identifies the caller.
+// guard returns the handler that checks every request first. It sets the headers that protect the node from attacks through a browser,
+// checks the host and the method, and identifies the caller.
 func (s *Server) guard(mux *http.ServeMux) http.Handler {
 	names := map[string]bool{"localhost": true}
 	if host, err := os.Hostname(); err == nil {
@@ -140,17 +140,17 @@ func (s *Server) guard(mux *http.ServeMux) http.Handler {
 		}
 		allowed := allowedMethods(mux, r)
 		if len(allowed) == 0 && strings.HasPrefix(r.URL.Path, "/api/") && reads(r) {
-			s.api.Refuse(w, r, web.Refuse(http.StatusNotFound, "There is nothing here: see "+api.Root+"/openapi.json."))
+			s.api.Refuse(w, r, web.Refuse(http.StatusNotFound, "The API has no such address: see "+api.Root+"/openapi.json."))
 			return
 		}
 		if len(allowed) == 0 {
-			allowed = []string{http.MethodGet, http.MethodHead} // whatever is not there cannot be changed
+			allowed = []string{http.MethodGet, http.MethodHead} // a path that does not exist cannot be changed
 		}
 		if !slices.Contains(allowed, r.Method) {
 			h.Set("Allow", strings.Join(allowed, ", "))
-			text := "This is read-only: use GET."
+			text := "This address is read-only: use GET."
 			if allowed[0] == http.MethodPost {
-				text = "This is an order: use POST."
+				text = "This address is for an order: use POST."
 			}
 			s.api.Refuse(w, r, web.Refuse(http.StatusMethodNotAllowed, text))
 			return
@@ -167,10 +167,10 @@ func (s *Server) guard(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// maxHostShown bounds the bytes of a foreign host name that an answer repeats.
+// maxHostShown is the maximum length in bytes of a foreign host name that an answer repeats.
 const maxHostShown = 255
 
-// maxBody bounds the bytes of a request's body.
+// maxBody is the maximum size of a request's body, in bytes.
 const maxBody = 64 << 10
 
 func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
@@ -180,7 +180,7 @@ func allowedMethods(mux *http.ServeMux, r *http.Request) (methods []string) {
 	if patternOf(mux, r, http.MethodGet) != "" {
 		methods = []string{http.MethodGet, http.MethodHead}
 	}
-	// A pattern without a method is for reading only.
+	// A pattern without a method is only for reading.
 	if strings.HasPrefix(patternOf(mux, r, http.MethodPost), "POST ") {
 		methods = append(methods, http.MethodPost)
 	}
@@ -194,12 +194,12 @@ func patternOf(mux *http.ServeMux, r *http.Request, method string) string {
 	return pattern
 }
 
-// hostAllowed refuses, on a connection over loopback, host names that are not this
-// machine's. Otherwise any web page could have its own name resolve to 127.0.0.1
-// and read this one (DNS rebinding). Addresses cannot be rebound.
+// hostAllowed reports whether a request may be served. Over loopback, the host name in the request must belong to this machine. Otherwise
+// any web page could make its own name resolve to 127.0.0.1 and read this node's pages (DNS rebinding). A request for an IP address is
+// allowed, because no web page can change where an IP address leads.
 func hostAllowed(r *http.Request, names map[string]bool) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	if !ok || !local.IP.IsLoopback() || r.Host == "" { // no browser leaves the host out; HTTP/1.0 probes do
+	if !ok || !local.IP.IsLoopback() || r.Host == "" { // only probes with HTTP/1.0 omit the host, never a browser
 		return true
 	}
 	host := r.Host

@@ -22,7 +22,7 @@ import (
 
 func standby() Health { return Health{Live: true, Ready: true, Leader: "db1"} }
 
-// apiState decodes what the API answers.
+// apiState decodes an answer of the API.
 func apiState(t *testing.T, rec *httptest.ResponseRecorder) diagnose.Snapshot {
 	t.Helper()
 	var s diagnose.Snapshot
@@ -68,7 +68,7 @@ func TestAPIAnswersTheSnapshot(t *testing.T) {
 	}
 	got := apiState(t, rec)
 	if got.Leader == nil || *got.Leader != *want.Leader || len(got.Jobs) != len(want.Jobs) ||
-		got.Jobs[2].LastRun.Error != state.PublicError(want.Jobs[2].LastRun.Error) { // from elsewhere
+		got.Jobs[2].LastRun.Error != state.PublicError(want.Jobs[2].LastRun.Error) { // as seen from another host
 		t.Errorf("got %+v", got)
 	}
 	for _, key := range []string{`"node_id"`, `"lease_left_seconds": 8.12`, `"config_hash"`, `"last_seen_seconds_ago"`, `"schedule_words"`,
@@ -157,7 +157,7 @@ func TestHangingSourceIsAnsweredWithTheLastKnownState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		unblock := make(chan struct{})
 		var calls atomic.Int32
-		source := func(context.Context) (diagnose.Snapshot, error) { // ignores its ctx, as a bad driver does
+		source := func(context.Context) (diagnose.Snapshot, error) { // ignores its ctx, like a bad driver
 			if calls.Add(1) > 1 {
 				<-unblock
 			}
@@ -168,7 +168,7 @@ func TestHangingSourceIsAnsweredWithTheLastKnownState(t *testing.T) {
 			t.Fatalf("while all is well: %+v", s)
 		}
 		time.Sleep(4 * time.Second)
-		for range 20 { // far more requests than would be good for a hanging Redis
+		for range 20 { // far more requests than a hanging Redis could handle
 			began := time.Now()
 			rec := statustest.Get(h, "/api/v1/status")
 			if took := time.Since(began); took > 2*time.Second {
@@ -261,7 +261,7 @@ func TestManyReadersShareOneReading(t *testing.T) {
 			calls++
 			return statustest.Sample(time.Now()), nil
 		}})
-		for range 100 { // 100 requests in a second
+		for range 100 { // 100 requests in one second
 			statustest.Get(h, "/")
 			time.Sleep(10 * time.Millisecond)
 		}

@@ -18,7 +18,7 @@ func TestNobodyIsSignedOutByAnotherPage(t *testing.T) {
 		if code := send(); code != http.StatusForbidden {
 			t.Errorf("%s: %d", name, code)
 		}
-		o.confirms("/confirm?action=run&job=users") // which only somebody who has signed in can
+		o.confirms("/confirm?action=run&job=users") // only possible for a user who has signed in
 	}
 	if rec := browse(o.server, "POST", "/sign-out", csrf, o.cookies); rec.Code != http.StatusSeeOther {
 		t.Errorf("from the own page: %d", rec.Code)

@@ -19,7 +19,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// vanish has a client confirm nothing any more, nor refuse: as if its cable were pulled.
+// vanish makes a client neither acknowledge nor reset the connection, as if its cable were pulled.
 func vanish(t *testing.T, conn net.Conn) {
 	t.Helper()
 	raw, err := conn.(*net.TCPConn).SyscallConn()
@@ -63,7 +63,7 @@ func TestWhoVanishesHasNoPlaceForLong(t *testing.T) {
 	testsupport.Await(t, "the places of those who have vanished", func() bool { return streams(t, address) == http.StatusOK })
 }
 
-// streams is what somebody is answered who wants one.
+// streams returns the status code of a request for a stream.
 func streams(t *testing.T, address string) int {
 	t.Helper()
 	_, hangUp, code := stream(t, address)

@@ -7,8 +7,8 @@ import (
 	"net/netip"
 )
 
-// NoAltName is the remedy where a connection failed because the server's certificate names its host in the common name
-// alone, which TLS clients no longer look at; else it is empty.
+// NoAltName returns advice for a failed connection, if the server's certificate contains the host only in its common name. TLS clients no
+// longer use the common name. For any other error, NoAltName returns "".
 func NoAltName(err error) string {
 	wrong, ok := errors.AsType[x509.HostnameError](err)
 	if !ok {

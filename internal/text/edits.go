@@ -1,7 +1,7 @@
 package text
 
-// Edits is the Levenshtein distance: how many letters to change, add or drop to make one
-// word of the other.
+// Edits returns the Levenshtein distance of two words: the number of letters that must be changed, added or removed to turn one word into
+// the other.
 func Edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

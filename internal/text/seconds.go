@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Seconds is a duration that JSON has as a number of seconds, to the millisecond: 1.25.
+// Seconds is a duration that is encoded in JSON as a number of seconds with milliseconds, such as 1.25.
 type Seconds time.Duration
 
-// Millisecond is for values that are written down.
+// Millisecond is one millisecond.
 const Millisecond = Seconds(time.Millisecond)
 
-// Duration is s as the standard library has it.
+// Duration returns s as a [time.Duration].
 func (s Seconds) Duration() time.Duration { return time.Duration(s) }
 
-// Milliseconds is s as a whole number of milliseconds.
+// Milliseconds returns s as a whole number of milliseconds.
 func (s Seconds) Milliseconds() int64 { return s.Duration().Milliseconds() }
 
 // MarshalJSON implements [json.Marshaler].

@@ -1,5 +1,4 @@
-// Package text writes durations, counts, names and long texts for people, in one way
-// everywhere.
+// Package text formats durations, counts, names and long texts for people, in the same way everywhere.
 package text
 
 import (
@@ -13,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// Duration is d as a terminal or a log line shows it, rounded to what matters:
-// "420ms", "8.1s", "3m20s", "5h12m", "12d". It is "0s" if d is negative.
+// Duration formats d for a terminal or a log line, rounded to its significant units, such as "420ms", "8.1s", "3m20s", "5h12m" or "12d". It
+// returns "0s" if d is negative.
 func Duration(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -35,7 +34,7 @@ func Duration(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// Exact is d without loss, as a configuration has it: "1h" where time.Duration has "1h0m0s".
+// Exact formats d without loss, in the form of a configuration. For example, it returns "1h" instead of "1h0m0s".
 func Exact(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -47,8 +46,7 @@ func Exact(d time.Duration) string {
 	return s
 }
 
-// Span is d as the page shows it, which has room: "420 ms", "8.1 s", "3 min 20 s",
-// "5 h 12 min", "12 d 3 h".
+// Span formats d in a longer form for the status page, such as "420 ms", "8.1 s", "3 min 20 s", "5 h 12 min" or "12 d 3 h".
 func Span(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch d = max(d, 0); {
@@ -69,7 +67,7 @@ func Span(d time.Duration) string {
 	}
 }
 
-// two writes d in two units, the smaller one only if it is not zero.
+// two formats d in two units. It omits the smaller unit if its number is zero.
 func two(d, big time.Duration, bigName string, small time.Duration, smallName string) string {
 	s := fmt.Sprintf("%d %s", d/big, bigName)
 	if rest := d % big / small; rest > 0 {
@@ -78,7 +76,7 @@ func two(d, big time.Duration, bigName string, small time.Duration, smallName st
 	return s
 }
 
-// Number is n with a comma between thousands: "12,400".
+// Number formats n with a comma between thousands, such as "12,400".
 func Number[N int | int64](n N) string {
 	s, sign := strconv.FormatInt(int64(n), 10), ""
 	if n < 0 {
@@ -90,7 +88,7 @@ func Number[N int | int64](n N) string {
 	return sign + s
 }
 
-// Count is a number and a noun whose plural ends in s: "1 job", "12,400 jobs".
+// Count returns a number with a noun whose plural ends in s, such as "1 job" or "12,400 jobs".
 func Count[N int | int64](n N, one string) string {
 	if n == 1 {
 		return "1 " + one
@@ -98,7 +96,7 @@ func Count[N int | int64](n N, one string) string {
 	return Number(n) + " " + one + "s"
 }
 
-// Clip shortens s to at most most bytes without splitting a character, and marks the cut.
+// Clip shortens s to at most the given number of bytes, without splitting a character. It appends "…" if s was shortened.
 func Clip(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -109,7 +107,8 @@ func Clip(s string, most int) string {
 	return s[:most] + "…"
 }
 
-// Names lists the names; of more than most it counts the rest: "a, b and 3 more".
+// Names returns the names as a text. If there are more names than the argument most, the text contains only the first names and the number
+// of the others, such as "a, b and 3 more".
 func Names(all []string, most int) string {
 	if len(all) <= most {
 		return strings.Join(all, ", ")
@@ -117,8 +116,8 @@ func Names(all []string, most int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(all[:most-1], ", "), len(all)-most+1)
 }
 
-// OneLine returns a foreign text as one line without invisible characters: it can neither
-// add lines to the output nor hide parts of it.
+// OneLine returns a text from outside as one line without invisible characters, so that the text cannot add lines to the output or hide
+// parts of it.
 func OneLine(text string) string {
 	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		switch {
@@ -131,11 +130,11 @@ func OneLine(text string) string {
 	}, strings.ToValidUTF8(text, ""))), " ")
 }
 
-// Stamp is a time in UTC, to the second.
+// Stamp formats a time in UTC, with a precision of seconds.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" }
 
-// IsHost reports whether a text can be the name or the address of a host. A piece of a password,
-// parsed by mistake as a host, mostly cannot.
+// IsHost reports whether a text can be the name or the address of a host. It returns false for most pieces of a password that were parsed
+// as a host by mistake.
 func IsHost(s string) bool {
 	if _, err := netip.ParseAddr(s); err == nil {
 		return true

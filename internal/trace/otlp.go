@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// The JSON encoding of OTLP: ids are hexadecimal digits, integers of 64 bits are texts, enumerations numbers.
+// These types describe the JSON encoding of OTLP. In this encoding, ids are hexadecimal digits, 64-bit integers are texts, and enumerations
+// are numbers.
 type (
 	request struct {
 		ResourceSpans []resourceSpans `json:"resourceSpans"`
@@ -65,7 +66,7 @@ const (
 	statusError = 2
 )
 
-// encode is the body of a request.
+// encode returns the body of a request with the given spans.
 func (t *Tracer) encode(spans []Span) ([]byte, error) {
 	list := make([]span, len(spans))
 	for i := range spans {
@@ -84,7 +85,7 @@ func encodeSpan(s *Span) span {
 		e.ParentID = hex.EncodeToString(s.Parent[:])
 	}
 	if s.End.Before(s.Start) {
-		e.End = e.Start // the clock was set meanwhile
+		e.End = e.Start // the clock was changed in the meantime
 	}
 	for i, a := range s.Attributes {
 		e.Attributes[i] = encodeAttribute(a)

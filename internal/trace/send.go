@@ -18,19 +18,19 @@ import (
 )
 
 const (
-	// patience is how long a batch of spans is tried; newer ones wait meanwhile.
+	// patience is how long a batch of spans is tried. Newer spans wait until then.
 	patience = time.Minute
-	// firstWait is between the first attempts; it doubles, with jitter.
+	// firstWait is the pause before the second attempt. The pause doubles for each further attempt, with jitter.
 	firstWait = time.Second
 	// closeWithin is how long spans are sent after ctx has ended.
 	closeWithin = 3 * time.Second
-	// logEvery is the time between log lines about a collector that takes no spans.
+	// logEvery is the minimum time between log lines about a collector that accepts no spans.
 	logEvery = time.Minute
-	// answerMost is how many bytes of an answer are read.
+	// answerMost is the maximum number of bytes of an answer that are read.
 	answerMost = 64 << 10
 )
 
-// Run sends spans until ctx ends, and then, for a few seconds at most, the remaining ones.
+// Run sends the queued spans until ctx ends. It then sends the remaining spans for at most a few seconds.
 func (t *Tracer) Run(ctx context.Context) {
 	if t == nil {
 		return
@@ -56,7 +56,7 @@ func (t *Tracer) Run(ctx context.Context) {
 	}
 }
 
-// send sends all spans in the queue. It waits between attempts only while going lasts.
+// send sends all spans in the queue. After the context going has ended, it no longer waits between attempts.
 func (t *Tracer) send(ctx, going context.Context) {
 	for spans := t.take(); len(spans) > 0; spans = t.take() {
 		body, err := t.encode(spans)
@@ -80,19 +80,20 @@ func (t *Tracer) send(ctx, going context.Context) {
 	}
 }
 
-// take is the next batch of the queue.
+// take returns the next batch of spans and removes the batch from the queue.
 func (t *Tracer) take() []Span {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := min(len(t.queue), t.settings.batch)
 	spans := t.queue[:n:n]
 	if t.queue = t.queue[n:]; len(t.queue) == 0 {
-		t.queue = nil // frees the memory that it has grown to
+		t.queue = nil // frees the memory of the grown queue
 	}
 	return spans
 }
 
-// deliver posts until the collector has answered, or its time is over. refused is how many of the spans the collector has rejected.
+// deliver posts a batch of spans until the collector has answered, or until the time limit is over. The result refused is the number of
+// spans that the collector has rejected.
 func (t *Tracer) deliver(ctx, going context.Context, body []byte) (refused int, err error) {
 	began := time.Now()
 	for wait := firstWait; ; wait *= 2 {
@@ -107,13 +108,13 @@ func (t *Tracer) deliver(ctx, going context.Context, body []byte) (refused int, 
 		}
 		t.complain(err)
 		select {
-		case <-going.Done(): // one more attempt
+		case <-going.Done(): // makes one more attempt
 		case <-time.After(pause):
 		}
 	}
 }
 
-// refusal is an answer that another attempt would not change.
+// refusal is an answer of the collector that would not change if the request was made again.
 type refusal struct{ status string }
 
 func isRefusal(err error) bool {
@@ -123,7 +124,7 @@ func isRefusal(err error) bool {
 
 func (r *refusal) Error() string { return "the collector answered " + r.status }
 
-// post makes one request. after is how long the collector wants no request.
+// post makes one request. The result after is how long the collector asks the sender to wait before the next request.
 func (t *Tracer) post(ctx context.Context, body []byte) (refused int, after time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.settings.timeout)
 	defer cancel()
@@ -159,7 +160,7 @@ func (t *Tracer) post(ctx context.Context, body []byte) (refused int, after time
 	return refusedIn(answer), 0, nil
 }
 
-// hideURL leaves the URL out of an error: its query may have a token.
+// hideURL removes the URL from an error, because the query of the URL may contain a token.
 func hideURL(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
@@ -167,11 +168,11 @@ func hideURL(err error) error {
 	return err
 }
 
-// refusedIn is how many rejected spans an answer reports.
+// refusedIn returns the number of rejected spans that an answer reports.
 func refusedIn(answer []byte) int {
 	var a struct {
 		PartialSuccess struct {
-			RejectedSpans json.RawMessage `json:"rejectedSpans"` // a number, or a text of one
+			RejectedSpans json.RawMessage `json:"rejectedSpans"` // a number, or a text that contains a number
 		} `json:"partialSuccess"`
 	}
 	if json.Unmarshal(answer, &a) != nil {
@@ -181,7 +182,7 @@ func refusedIn(answer []byte) int {
 	return max(n, 0)
 }
 
-// lose counts spans that the collector did not accept.
+// lose counts spans that the collector has not accepted.
 func (t *Tracer) lose(why Outcome, n int) {
 	if n == 0 {
 		return
@@ -192,7 +193,7 @@ func (t *Tracer) lose(why Outcome, n int) {
 	t.mu.Unlock()
 }
 
-// complain logs, once in a while, that the collector takes no spans, or not all of them.
+// complain logs that the collector does not accept all spans. It logs at most once per logEvery.
 func (t *Tracer) complain(err error) {
 	if time.Since(t.logged) < logEvery {
 		return
@@ -209,7 +210,7 @@ func (t *Tracer) complain(err error) {
 		fields = append(fields, zap.Error(err))
 	}
 	t.logged = time.Now()
-	t.options.Log.Warn("the collector of traces does not take all spans", fields...)
+	t.options.Log.Warn("cannot deliver all spans to the trace collector", fields...)
 }
 
 func compress(body []byte) ([]byte, error) {

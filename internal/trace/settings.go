@@ -14,31 +14,31 @@ import (
 	"time"
 )
 
-// Settings are the target of traces, and their selection.
+// Settings say where traces are sent, and which traces are sent.
 type Settings struct {
 	endpoint   string
 	headers    map[string]string // secret
-	timeout    time.Duration     // of one request
+	timeout    time.Duration     // the time limit of one request
 	gzip       bool
 	tls        *tls.Config
-	below      uint64 // traces with a lower number are left out
+	below      uint64 // traces with a lower number are not sent
 	delay      time.Duration
 	queue      int
 	batch      int
-	attributes map[string]string // of the resource
+	attributes map[string]string // the attributes of the resource
 }
 
-// Problem is a variable of the environment that cannot be used. It never quotes a value that may be secret.
+// Problem is a problem with an environment variable. It never quotes a value that may be secret.
 type Problem struct{ Variable, Message string }
 
-// environment reads variables, and notes their problems.
+// environment reads environment variables, and records their problems.
 type environment struct {
 	getenv   func(string) (string, bool)
 	problems []Problem
 }
 
-// FromEnvironment reads the variables that OpenTelemetry has for exporters. Settings are nil if they say that there
-// are no traces, as they do without an endpoint.
+// FromEnvironment reads OpenTelemetry's variables for exporters. It returns nil Settings if a variable has a problem, or if no traces are
+// to be sent, for example because there is no endpoint.
 func FromEnvironment(getenv func(string) (string, bool)) (*Settings, []Problem) {
 	e := &environment{getenv: getenv}
 	_, set := e.exporter("ENDPOINT")
@@ -46,7 +46,7 @@ func FromEnvironment(getenv func(string) (string, bool)) (*Settings, []Problem) 
 		return nil, nil
 	}
 	if name, protocol := e.exporter("PROTOCOL"); protocol != "" && protocol != "http/json" {
-		e.wrong(name, fmt.Sprintf("%q is not spoken here: set it to http/json, and the endpoint to the collector's port for "+
+		e.wrong(name, fmt.Sprintf("%q is not supported: set the protocol to http/json, and the endpoint to the collector's port for "+
 			"OTLP over HTTP, usually 4318", protocol))
 	}
 	s := &Settings{
@@ -77,7 +77,8 @@ func (e *environment) wrong(variable, message string) {
 	e.problems = append(e.problems, Problem{variable, message})
 }
 
-// exporter is a setting of the exporter: that for traces, otherwise that for everything.
+// exporter returns the name and the value of a setting of the exporter. The variable for traces alone has priority over the variable for
+// all signals (traces, metrics and logs).
 func (e *environment) exporter(setting string) (name, value string) {
 	name = e.which(setting)
 	return name, e.get(name)
@@ -90,14 +91,14 @@ func (e *environment) which(setting string) string {
 	return exporterPrefix + setting
 }
 
-// oneOf is a setting with a few values; the first one is its default.
+// oneOf returns the value of a setting that must be one of the given values. The first value is the default.
 func (e *environment) oneOf(name string, values ...string) string {
 	value := strings.ToLower(e.get(name))
 	if value == "" {
 		return values[0]
 	}
 	if !slices.Contains(values, value) {
-		e.wrong(name, fmt.Sprintf("%q is not supported; want %s", value, strings.Join(values, " or ")))
+		e.wrong(name, fmt.Sprintf("%q is not supported; write %s", value, strings.Join(values, " or ")))
 	}
 	return value
 }
@@ -109,7 +110,7 @@ func (e *environment) number(without int, name string) int {
 	}
 	n, err := strconv.Atoi(value)
 	if err != nil || n <= 0 || n > 1_000_000_000 {
-		e.wrong(name, fmt.Sprintf("want a number above 0, got %q", value))
+		e.wrong(name, fmt.Sprintf("%q is not a number above 0", value))
 		return without
 	}
 	return n
@@ -119,12 +120,12 @@ func (e *environment) milliseconds(without int, name string) time.Duration {
 	return time.Duration(e.number(without, name)) * time.Millisecond
 }
 
-// endpoint is the URL that traces are posted to.
+// endpoint returns the URL that traces are posted to.
 func (e *environment) endpoint() string {
 	name, value := e.exporter("ENDPOINT")
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		e.wrong(name, "want a URL such as http://127.0.0.1:4318") // not quoted: it may contain a password
+		e.wrong(name, "write a URL such as http://127.0.0.1:4318") // the URL is not quoted, because it may contain a password
 		return ""
 	}
 	if name == exporterPrefix+"ENDPOINT" {
@@ -140,14 +141,14 @@ func (e *environment) headers() map[string]string {
 		noName := func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("()<>@,;:\\\"/[]?={}", r) }
 		noValue := func(r rune) bool { return r < ' ' || r == 0x7f }
 		if strings.ContainsFunc(key, noName) || strings.ContainsFunc(value, noValue) {
-			e.wrong(name, "it has a name or a value that cannot stand in a header")
+			e.wrong(name, "it has a name or a value that is not allowed in an HTTP header")
 			return nil
 		}
 	}
 	return headers
 }
 
-// list is a setting such as key=value,key=value, with values encoded as in URLs.
+// list returns the pairs in a setting such as key=value,key=value. The values are encoded as in URLs.
 func (e *environment) list(name string) map[string]string {
 	list := map[string]string{}
 	for pair := range strings.SplitSeq(e.get(name), ",") {
@@ -157,7 +158,7 @@ func (e *environment) list(name string) map[string]string {
 		key, value, ok := strings.Cut(pair, "=")
 		decoded, err := url.PathUnescape(strings.TrimSpace(value))
 		if key = strings.TrimSpace(key); !ok || key == "" || err != nil {
-			e.wrong(name, "want key=value,key=value, with values encoded as in URLs") // not quoted: it may be secret
+			e.wrong(name, "write key=value,key=value, with values encoded as in URLs") // the value is not quoted, because it may be secret
 			return list
 		}
 		list[key] = decoded
@@ -165,7 +166,7 @@ func (e *environment) list(name string) map[string]string {
 	return list
 }
 
-// encryption has the certificates of the files that are set.
+// encryption returns the TLS configuration with the certificates from the files that the variables name.
 func (e *environment) encryption() *tls.Config {
 	c := &tls.Config{}
 	if name, file := e.exporter("CERTIFICATE"); file != "" {
@@ -191,8 +192,8 @@ func (e *environment) encryption() *tls.Config {
 	return c
 }
 
-// sampler is the lowest number that a trace must have. Every trace begins here: so a sampler's rules for spans with a parent elsewhere
-// never apply.
+// sampler returns a limit: traces with a lower number are not sent. The number of a trace is made of the last 56 bits of its id. A
+// sampler's rules for spans with a remote parent never apply, because every trace begins in this process.
 func (e *environment) sampler() uint64 {
 	const all = 1 << 56
 	kinds := []string{
@@ -210,7 +211,7 @@ func (e *environment) sampler() uint64 {
 		}
 		ratio, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(ratio >= 0 && ratio <= 1) {
-			e.wrong(name, fmt.Sprintf("want a ratio from 0 to 1, got %q", value))
+			e.wrong(name, fmt.Sprintf("%q is not a ratio from 0 to 1", value))
 			return 0
 		}
 		return uint64((1 - ratio) * all)
@@ -218,7 +219,7 @@ func (e *environment) sampler() uint64 {
 	return 0
 }
 
-// host is the host of the collector, without parts that may be secret.
+// host returns the host of the collector, without parts that may be secret.
 func (s *Settings) host() string {
 	u, err := url.Parse(s.endpoint)
 	if err != nil {
@@ -227,7 +228,7 @@ func (s *Settings) host() string {
 	return u.Host
 }
 
-// client posts to the collector. It follows no redirection: the headers are for one host.
+// client returns the HTTP client for the collector. It follows no redirects, because the headers are only for one host.
 func (s *Settings) client() *http.Client {
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: s.tls, ForceAttemptHTTP2: true,
@@ -236,7 +237,7 @@ func (s *Settings) client() *http.Client {
 	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// resource describes the process that the spans come from.
+// resource returns the description of this process for its spans.
 func (s *Settings) resource(o Options) resource {
 	facts := map[string]string{"service.name": "baton", "service.version": o.Version, "service.instance.id": o.NodeID}
 	maps.Copy(facts, s.attributes)

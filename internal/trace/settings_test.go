@@ -18,7 +18,7 @@ func from(env map[string]string) (*Settings, []Problem) {
 	return FromEnvironment(func(name string) (string, bool) { v, ok := env[name]; return v, ok })
 }
 
-// with is an environment with an endpoint and more.
+// with returns an environment with an endpoint and additional variables.
 func with(more ...string) map[string]string {
 	env := map[string]string{endpoint: "http://127.0.0.1:4318"}
 	for i := 0; i < len(more); i += 2 {
@@ -33,7 +33,7 @@ func TestThereAreNoTracesUnlessAnEndpointIsSet(t *testing.T) {
 		{endpoint: ""},
 		{endpoint: " "},
 		{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_SERVICE_NAME": "x"},
-		{"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_SDK_DISABLED": "perhaps"}, // for other programs of the host
+		{"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_SDK_DISABLED": "perhaps"}, // variables for other programs on the host
 		with("OTEL_SDK_DISABLED", "TRUE"),
 		with("OTEL_TRACES_EXPORTER", "none"),
 		with("OTEL_TRACES_EXPORTER", "none", "OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
@@ -102,7 +102,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// Each names its variable, and none quotes what may be a secret.
+// TestWhatCannotBeUsedIsRefused checks that each problem names its variable, and does not quote a value that may be secret.
 func TestWhatCannotBeUsedIsRefused(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
 	for _, c := range []struct{ variable, value, want string }{

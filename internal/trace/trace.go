@@ -1,12 +1,12 @@
-// Package trace sends events as spans to a collector of OpenTelemetry traces, and names the parent span for a command in the form of
+// Package trace sends events as spans to a collector of OpenTelemetry traces. It also names the parent span for a command in the form of
 // W3C Trace Context.
 //
-// A span is handed over once it has ended, as a value, and waits in a queue of bounded length; [Tracer.Run] sends batches of it. No
-// call waits for the collector. A nil [Tracer] is off: its methods do nothing and allocate nothing.
+// A span is recorded as a value when it has ended, and waits in a queue of limited length. [Tracer.Run] sends the queued spans in batches.
+// No call waits for the collector. If a [Tracer] is nil, its methods do nothing and allocate nothing.
 //
-// What fails, and what then: a batch is tried for a minute, while newer spans wait. If the queue is full, new spans are dropped. If
-// the collector rejects a batch, it is not sent again. All three are counted by [Outcome], and logged once in a while. At the end of
-// the process the queue gets a few seconds more.
+// Failures: a batch is tried for one minute, while newer spans wait. If the queue is full, new spans are dropped. If the collector rejects
+// a batch, the batch is not sent again. These three results are counted by [Outcome], and logged from time to time. When the process ends,
+// the queued spans are sent for a few more seconds.
 package trace
 
 import (
@@ -21,14 +21,14 @@ import (
 	"go.uber.org/zap"
 )
 
-// Context names a span of a trace.
+// Context identifies a span of a trace.
 type Context struct {
 	Trace [16]byte
 	Span  [8]byte
 }
 
-// Of are the ids made from a UUID: its digits are the trace's id, and their first half is the id of the trace's first span. So a trace is
-// found by the id of its run, on any node, without any further record.
+// Of returns the ids that are made from a UUID. The digits of the UUID are the trace's id, and the first half of the digits is the id of
+// the trace's first span. So the trace of a job's run can be found by the id of the run, on any node, without another record.
 func Of(id string) Context {
 	var digits [32]byte
 	n := 0
@@ -47,53 +47,53 @@ func Of(id string) Context {
 		return hashed(id)
 	}
 	if copy(c.Span[:], c.Trace[:8]); c.Span == [8]byte{} || [8]byte(c.Trace[8:]) == [8]byte{} {
-		return hashed(id) // zero is no id
+		return hashed(id) // zero is not a valid id
 	}
 	return c
 }
 
-// hashed are the ids for a text that is no UUID.
+// hashed returns the ids for a text that is not a UUID.
 func hashed(id string) Context {
 	sum := sha256.Sum256([]byte(id))
 	return Context{Trace: [16]byte(sum[:16]), Span: [8]byte(sum[16:24])}
 }
 
-// New is the first span of a new trace.
+// New returns the Context of the first span of a new trace.
 func New() Context {
 	var c Context
 	binary.BigEndian.PutUint64(c.Trace[:8], rand.Uint64())
-	binary.BigEndian.PutUint64(c.Trace[8:], rand.Uint64()|1) // zero is no id
+	binary.BigEndian.PutUint64(c.Trace[8:], rand.Uint64()|1) // zero is not a valid id
 	return c.Child()
 }
 
-// Child is a new span of the same trace.
+// Child returns the Context of a new span of the same trace.
 func (c Context) Child() Context {
 	binary.BigEndian.PutUint64(c.Span[:], rand.Uint64()|1)
 	return c
 }
 
-// TraceID is the trace's id in hexadecimal digits.
+// TraceID returns the trace's id in hexadecimal digits.
 func (c Context) TraceID() string { return hex.EncodeToString(c.Trace[:]) }
 
 // Kind is the relation of a span to its parent.
 type Kind int
 
-// The kinds, as OTLP numbers them.
+// These are the kinds of spans, with the numbers of OTLP.
 const (
 	Internal Kind = 1
-	Client   Kind = 3 // it waits for a server
+	Client   Kind = 3 // the span waits for a server
 )
 
 // Span is a finished piece of work.
 type Span struct {
 	Context
-	Parent     [8]byte   // in the same trace; zero: it is the first
-	Links      []Context // spans of other traces that it belongs to
+	Parent     [8]byte   // the parent in the same trace; zero for the first span
+	Links      []Context // spans of other traces that are related to the span
 	Name       string
 	Kind       Kind
 	Start, End time.Time
 	Attributes []Attribute
-	Error      string // "": it succeeded
+	Error      string // "" if the work succeeded
 }
 
 // Attribute is one fact of a span. The value is a string, an int64 or a bool.
@@ -102,25 +102,25 @@ type Attribute struct {
 	Value any
 }
 
-// Outcome is the outcome of a span.
+// Outcome says what happened to a span.
 type Outcome string
 
-// The outcomes.
+// These are the outcomes of a span.
 const (
 	Delivered Outcome = "delivered"
-	Refused   Outcome = "refused"  // the collector will never take it
-	GivenUp   Outcome = "given_up" // tried for long enough
+	Refused   Outcome = "refused"  // the collector will never accept the span
+	GivenUp   Outcome = "given_up" // the span was tried for the maximum time
 	Dropped   Outcome = "dropped"  // the queue was full
 )
 
-// Outcomes lists them.
+// Outcomes lists the outcomes.
 func Outcomes() []Outcome { return []Outcome{Delivered, Refused, GivenUp, Dropped} }
 
-// Options are the facts of the process that a tracer belongs to.
+// Options describe the process that uses the tracer.
 type Options struct {
 	Version string
 	NodeID  string
-	Count   func(Outcome, int) // of spans; must return at once
+	Count   func(Outcome, int) // counts spans; must return immediately
 	Log     *zap.Logger
 }
 
@@ -130,16 +130,16 @@ type Tracer struct {
 	options  Options
 	resource resource
 	client   *http.Client
-	wake     chan struct{} // enough spans wait
+	wake     chan struct{} // receives a value when enough spans wait
 
 	mu    sync.Mutex
 	queue []Span
-	lost  int // since they were last logged
+	lost  int // the number of lost spans since the last log line
 
-	logged time.Time // when a failure was; Run's
+	logged time.Time // the time of the last log line; used only by Run
 }
 
-// NewTracer makes a tracer; nil without settings. It sends nothing yet.
+// NewTracer returns a Tracer, or nil if s is nil. The Tracer sends nothing until Run is called.
 func NewTracer(s *Settings, o Options) *Tracer {
 	if s == nil {
 		return nil
@@ -147,7 +147,7 @@ func NewTracer(s *Settings, o Options) *Tracer {
 	return &Tracer{settings: s, options: o, resource: s.resource(o), client: s.client(), wake: make(chan struct{}, 1)}
 }
 
-// Record adds a span that has ended to the queue. It never waits: if too many spans wait, this one is dropped.
+// Record adds a finished span to the queue. It never waits. If too many spans wait, the new span is dropped.
 func (t *Tracer) Record(s Span) {
 	if t == nil || !t.Sampled(s.Context) {
 		return
@@ -172,13 +172,13 @@ func (t *Tracer) Record(s Span) {
 	}
 }
 
-// Sampled reports whether the spans of a trace are sent. All nodes with the same settings answer the same. It
-// looks at the last 56 bits of the id, which are random in every UUID of version 4.
+// Sampled reports whether the spans of a trace are sent. All nodes with the same settings return the same result. The result depends on the
+// last 56 bits of the id, because these are random in every UUID of version 4.
 func (t *Tracer) Sampled(c Context) bool {
 	return t != nil && binary.BigEndian.Uint64(c.Trace[8:])&(1<<56-1) >= t.settings.below
 }
 
-// Traceparent is the value of the header or variable of that name for children of a span; "" if the tracer is off.
+// Traceparent returns the value of the header or variable "traceparent" for the child spans of a span. It returns "" if the tracer is nil.
 func (t *Tracer) Traceparent(c Context) string {
 	if t == nil {
 		return ""

@@ -59,7 +59,7 @@ func TestTheRatioHoldsForUUIDs(t *testing.T) {
 				n++
 			}
 		}
-		if got := float64(n) / traces; math.Abs(got-ratio.want) > 0.025 { // seven times the deviation
+		if got := float64(n) / traces; math.Abs(got-ratio.want) > 0.025 { // seven times the standard deviation
 			t.Errorf("%s: %v of the traces are sampled", ratio.text, got)
 		}
 	}
@@ -90,5 +90,5 @@ func TestWhatIsOffCostsNothing(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	off.Run(t.Context()) // returns
+	off.Run(t.Context()) // returns immediately
 }

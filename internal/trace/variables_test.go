@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestVariablesAreThoseThatAreRead reads all that can be read, in the environment and in the table of the how-to.
+// TestVariablesAreThoseThatAreRead compares the variables that are read with Variables and with the table in the how-to page.
 func TestVariablesAreThoseThatAreRead(t *testing.T) {
 	var listed, read []string
 	for _, v := range Variables() {

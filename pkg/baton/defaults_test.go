@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The defaults fit the lease: with each TTL the work has time to end, and a renewal may be missed.
+// TestDefaultsFitTheLease checks the defaults for several TTLs. The work must have time to end, and one renewal may fail.
 func TestDefaultsFitTheLease(t *testing.T) {
 	const ms, sec = time.Millisecond, time.Second
 	times := func(l Lock) [5]time.Duration { return [5]time.Duration{l.TTL, l.Heartbeat, l.Timeout, l.Poll, l.Drain} }

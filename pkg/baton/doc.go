@@ -1,37 +1,34 @@
-// Package baton has one of several processes lead, by a lock in Redis: for Go programs that elect
-// a leader among themselves and need none of the rest of baton.
+// Package baton elects a leader among several processes, by a lock in Redis. It is for Go programs that elect a leader among themselves and
+// need no other part of baton.
 //
 //	lock := baton.Lock{Key: "reports", Redis: baton.Redis{URL: "redis://127.0.0.1:6379/0"}}
 //	err := baton.Lead(ctx, lock, func(ctx context.Context, term baton.Term) error {
 //		return work(ctx, term.Epoch())
 //	})
 //
-// [Lead] campaigns until ctx ends. While the lock is this process's, it runs the function, with a
-// context that ends before the lease can have ended. So that holds:
+// [Lead] campaigns until ctx ends. While this process has the lock, Lead runs the function with a context that ends before the lease can
+// have ended. This has the following effects:
 //
-//   - Of all processes that lead by the same key, at most one runs its function at a time, as long
-//     as it returns when its context ends. One that does not is ended by the end of its lease: see
-//     [Lock].OnOverrun.
-//   - A leader that dies is followed after the rest of its lease, at most [Lock].TTL. One that ends,
-//     steps down or returns is followed at once.
-//   - Terms have epochs: each one's is higher than those of all before it, on any host. Write the
-//     epoch along with a leader's data, and refuse a lower one: then the data is safe even from a
-//     process that was stopped in the middle of a write. See [Term.Epoch].
+//   - Of all processes that use the same key, at most one runs its function at a time, provided that each function returns when its context
+//     ends. If a function does not return, its process is ended before the lease can have ended, see [Lock].OnOverrun.
+//   - If a leader dies, the next leader follows after the rest of the lease, which is at most [Lock].TTL. If a leader shuts down or steps
+//     down, or if its function returns, the next leader follows immediately.
+//   - Each term has an epoch that is higher than the epochs of all earlier terms, on any host. Write the epoch together with the leader's
+//     data, and reject a lower epoch. This protects the data even from a process that was stopped in the middle of a write. See
+//     [Term.Epoch].
 //
 // # The same lock as the daemon's
 //
-// The lock is the one of `baton run` and `baton lock`: the same keys, in the same form. Processes
-// of all kinds exclude each other by it; `baton status`, `stepdown`, `pause` and `resume` with
-// --lock-key KEY see and order library nodes as they do daemons. A library node that leads by
-// the key of a daemon keeps that daemon's jobs from being run: give it a key of its own.
+// The lock is the same as the lock of `baton run` and `baton lock`: the keys and their format are equal. So all these processes exclude
+// each other, and `baton status`, `stepdown`, `pause` and `resume` with --lock-key KEY treat library nodes like daemons. If a library node
+// leads with the key of a daemon, the jobs of that daemon do not run. Therefore use a separate key.
 //
-// # What it brings along
+// # Side effects
 //
-// No goroutine runs and nothing is kept once Lead has returned. There is no global state, nothing
-// is logged without [Lock].Logger, and no environment variable is read. The package imports no
-// database driver, no YAML and no HTTP.
+// After Lead has returned, no goroutine runs and no state is kept. There is no global state, nothing is logged without [Lock].Logger, and
+// no environment variable is read. The package imports no database driver, no YAML and no HTTP.
 //
-// # Coming from elsewhere
+// # Migration from other libraries
 //
 //	client-go leaderelection            here
 //	LeaseDuration                       Lock.TTL
@@ -44,9 +41,8 @@
 //	ReleaseOnCancel                     always
 //	LeaderTransitions, as a fence       Term.Epoch
 //
-// In the place of redsync's Mutex there are Lock.Lock, Lock.TryLock and Held.Unlock. Held.Context takes
-// the place of Extend and Until.
+// Lock.Lock, Lock.TryLock and Held.Unlock replace the methods of redsync's Mutex. Held.Context replaces Extend and Until.
 //
-// River elects its own maintenance leader, and runs jobs on every client. Other work that has to
-// run on one host, such as a poller or a consumer, is a function for Lead.
+// River elects a leader only for its own maintenance, and runs jobs on every client. Other work that must run on only one host, such as a
+// poller or a consumer, can be a function for Lead.
 package baton

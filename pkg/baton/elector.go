@@ -6,16 +6,16 @@ import (
 	"sync/atomic"
 )
 
-// Elector leads as [Lead] does, and answers questions meanwhile: of a health check, or of a part of
-// the program that serves requests. Its methods may be called from several goroutines.
+// Elector leads as [Lead] does, and also answers questions about the election. It is useful for a health check, or for a part of the
+// program that serves requests. Its methods are safe for concurrent use.
 type Elector struct {
 	lock   Lock
 	busy   atomic.Bool
-	leads  atomic.Pointer[func() bool] // nil: no term
+	leads  atomic.Pointer[func() bool] // nil if there is no term
 	leader atomic.Pointer[string]
 }
 
-// NewElector prepares an election. It does not connect. Its error matches [ErrInvalid].
+// NewElector returns an Elector for a lock. It does not connect to Redis. If the lock is invalid, the error matches [ErrInvalid].
 func NewElector(lock Lock) (*Elector, error) {
 	lock = lock.withDefaults()
 	if err := lock.check(); err != nil {
@@ -35,7 +35,7 @@ func NewElector(lock Lock) (*Elector, error) {
 	return e, nil
 }
 
-// Lead is the function [Lead]. There is one at a time for each Elector.
+// Lead works like the function [Lead]. Only one call at a time is allowed for each Elector.
 func (e *Elector) Lead(ctx context.Context, work func(ctx context.Context, term Term) error) error {
 	if work == nil {
 		return fmt.Errorf("%w: there is no function to run", ErrInvalid)
@@ -53,15 +53,15 @@ func (e *Elector) Lead(ctx context.Context, work func(ctx context.Context, term 
 	})
 }
 
-// IsLeader reports whether this process leads for certain, and the context of its work has not
-// ended: see [Term.Trusted]. It sends no request.
+// IsLeader reports whether this process certainly leads (see [Term.Trusted]) and the context of its work has not ended. It sends no
+// request.
 func (e *Elector) IsLeader() bool {
 	leads := e.leads.Load()
 	return leads != nil && (*leads)()
 }
 
-// Leader is the name of the leading node, as this process last saw it; "" without a leader, or if
-// another program's client holds the lock.
+// Leader returns the name of the leading node that this process has seen last. It returns "" if there is no leader, or if a client of
+// another program holds the lock.
 func (e *Elector) Leader() string {
 	if name := e.leader.Load(); name != nil {
 		return *name

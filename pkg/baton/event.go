@@ -8,39 +8,39 @@ import (
 	"baton/internal/elector"
 )
 
-// Event is something that happens in an election, as this process sees it.
+// Event is an event of an election, from the view of this process.
 type Event struct {
 	Kind EventKind
-	// Node leads: this one or another; "" without a leader, or if another program's client holds the lock.
+	// Node is the leading node, which may be this node. It is "" if there is no leader, or if a client of another program holds the lock.
 	Node string
-	// Epoch is that of the term; 0 while unknown.
+	// Epoch is the epoch of the term. It is 0 if the epoch is unknown.
 	Epoch int64
-	// Reason is for people.
+	// Reason is a text for people.
 	Reason string
 	// Err is the error of Redis. In EventEnded it is the error that the function has returned.
 	Err error
-	// Released, of EventEnded: Redis has confirmed that the lock is given back.
+	// Released is set only in EventEnded. It means that Redis has confirmed the release of the lock.
 	Released bool
 }
 
-// EventKind says what happens. There may be more kinds in later versions.
+// EventKind is the kind of an event. Later versions may have more kinds.
 type EventKind string
 
-// The kinds of events.
+// These are the kinds of events.
 const (
 	EventLeading     EventKind = "leading"     // this process leads
-	EventFollowing   EventKind = "following"   // another one does: Node
-	EventWaiting     EventKind = "waiting"     // none does, and this one may not yet: Reason
-	EventStopping    EventKind = "stopping"    // the function's context has ended: Reason
-	EventEnded       EventKind = "ended"       // the function has returned, and the term is over: Reason
-	EventUnavailable EventKind = "unavailable" // Redis does not answer, or refuses: Err
-	EventAvailable   EventKind = "available"   // it answers again
+	EventFollowing   EventKind = "following"   // another node leads, see Node
+	EventWaiting     EventKind = "waiting"     // no node leads, and this node may not lead yet, see Reason
+	EventStopping    EventKind = "stopping"    // the context of the function has ended, see Reason
+	EventEnded       EventKind = "ended"       // the function has returned and the term is over, see Reason
+	EventUnavailable EventKind = "unavailable" // Redis does not answer, or returns an error, see Err
+	EventAvailable   EventKind = "available"   // Redis answers again
 )
 
-// observer turns the elector's events into those of the package.
+// observer converts the events of package elector into events of this package.
 type observer struct {
 	lock Lock
-	mu   sync.Mutex // events come from several goroutines
+	mu   sync.Mutex // needed because events come from several goroutines
 }
 
 func (o *observer) observe(ev elector.Event) {

@@ -13,14 +13,15 @@ import (
 	"baton/pkg/baton"
 )
 
-// A program of which one process leads: it ends in order at Ctrl-C, and another one follows at once.
+// This program runs in several processes, and one of them leads. It ends in an orderly way at Ctrl-C, and another process follows
+// immediately.
 func Example() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	lock := baton.Lock{Key: "reports", Redis: baton.Redis{URL: os.Getenv("REDIS_URL")}}
 	err := baton.Lead(ctx, lock, func(_ context.Context, term baton.Term) error {
 		fmt.Println("leading", term.Epoch() > 0)
-		return baton.ErrDone // else: work until ctx ends
+		return baton.ErrDone // a real program works until ctx ends
 	})
 	fmt.Println("over:", err)
 	// Output:
@@ -28,7 +29,7 @@ func Example() {
 	// over: <nil>
 }
 
-// Work in rounds: each begins only while this process leads, and has its context.
+// This function works in rounds. Each round begins only while this process leads, and uses the context of the term.
 func ExampleLead() {
 	lock := baton.Lock{Key: "rounds", Redis: baton.Redis{URL: os.Getenv("REDIS_URL")}, TTL: 5 * time.Second}
 	rounds := 0
@@ -38,7 +39,7 @@ func ExampleLead() {
 		for {
 			select {
 			case <-ctx.Done():
-				return nil // campaign again
+				return nil // the process campaigns again
 			case <-every.C:
 			}
 			if rounds++; rounds == 3 {
@@ -50,9 +51,9 @@ func ExampleLead() {
 	// Output: three rounds are enough
 }
 
-// The epoch keeps out a process that was stopped in the middle of its term.
+// The epoch rejects the write of a process that was stopped in the middle of its term.
 func ExampleTerm_Epoch() {
-	var db *sql.DB // whose table has a column for the epoch
+	var db *sql.DB // a database whose table has a column for the epoch
 	save := func(ctx context.Context, term baton.Term, body string) error {
 		const save = `UPDATE report SET body = $1, epoch = $2 WHERE id = 1 AND epoch <= $2`
 		result, err := db.ExecContext(ctx, save, body, term.Epoch())
@@ -71,12 +72,12 @@ func ExampleTerm_Epoch() {
 	fmt.Println(err)
 }
 
-// Before what cannot be taken back: ask Redis, too.
+// Confirm asks Redis before an action that cannot be undone.
 func ExampleTerm_Confirm() {
 	lock := baton.Lock{Key: "payments", Redis: baton.Redis{URL: os.Getenv("REDIS_URL")}}
 	err := baton.Lead(context.Background(), lock, func(ctx context.Context, term baton.Term) error {
 		if err := term.Confirm(ctx); err != nil {
-			return err // not ours any more, or not known
+			return err // the lock is lost, or that is unknown
 		}
 		fmt.Println("pay")
 		return baton.ErrDone
@@ -87,7 +88,7 @@ func ExampleTerm_Confirm() {
 	// <nil>
 }
 
-// Who leads, for a health check or a log.
+// OnChange reports which node leads, for a health check or a log.
 func ExampleLock_onChange() {
 	ctx, cancel := context.WithCancel(context.Background())
 	lock := baton.Lock{

@@ -29,7 +29,7 @@ func TestALockIsHeldByOneAtATime(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	long := func(node string) baton.Lock {
 		l := lockOn(r, node)
-		l.TTL = time.Hour // the lock is given back, and does not run out
+		l.TTL = time.Hour // so that the lock is released and does not expire
 		return l
 	}
 	first := hold(t, long("a"))
@@ -68,7 +68,7 @@ func TestALockIsHeldByOneAtATime(t *testing.T) {
 	}
 }
 
-// Whoever gives up waiting leaves nothing behind, and the holder holds on.
+// TestToGiveUpALockLeavesNothing checks that a process that gives up waiting leaves nothing behind, and that the holder keeps the lock.
 func TestToGiveUpALockLeavesNothing(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
@@ -97,7 +97,7 @@ func TestToGiveUpALockLeavesNothing(t *testing.T) {
 	}
 }
 
-// The end of a lock that was not kept is no Unlock, and says which of the two it was.
+// TestALockThatEndsBeforeUnlockSaysSo checks that the error of a lock that ended before Unlock says whether the lock was lost or expired.
 func TestALockThatEndsBeforeUnlockSaysSo(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
@@ -176,7 +176,7 @@ func TestAnElectorKnowsWhoLeads(t *testing.T) {
 	stops["b"]()
 }
 
-// So baton who finds the lock without being told its name.
+// TestALockIsOnTheListOfLocks checks that baton who finds the lock without its name.
 func TestALockIsOnTheListOfLocks(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)

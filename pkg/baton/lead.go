@@ -14,37 +14,36 @@ import (
 	"baton/internal/redislock"
 )
 
-// Why the context of a leader's function has ended: context.Cause of it.
+// These are the causes for the end of a leader's context. context.Cause returns them.
 var (
-	// ErrSteppedDown: an operator has asked for it.
+	// ErrSteppedDown means that an operator has asked the leader to step down.
 	ErrSteppedDown = elector.ErrSteppedDown
-	// ErrLost: the lock is not this process's any more.
+	// ErrLost means that this process no longer holds the lock.
 	ErrLost = elector.ErrLeaseLost
-	// ErrExpired: no renewal was answered, and the lease could end soon.
+	// ErrExpired means that no renewal was answered, and that the lease could end soon.
 	ErrExpired = elector.ErrTrustClosed
-	// ErrShuttingDown: the context of Lead has ended.
+	// ErrShuttingDown means that the context of Lead has ended.
 	ErrShuttingDown = elector.ErrShuttingDown
 )
 
-// ErrDone is returned by a function if the work is done for good, on this process.
+// ErrDone can be returned by the function work of [Lead] to say that this work is finished permanently in this process.
 var ErrDone = errors.New("done")
 
-// Lead has this process campaign for a lock, and runs work while it leads, until ctx ends. It
-// returns when work has returned and the lock is given back.
+// Lead makes this process campaign for a lock until ctx ends, and runs the function work while this process leads. Lead returns when this
+// function has returned and the lock is released.
 //
-// The context of work ends when this process is no longer to lead; context.Cause says why. work
-// must return then, within [Lock].Drain, and leave nothing behind that goes on; the lock is kept
-// until it has. After that Lead campaigns again, unless ctx has ended: Lead then returns nil. If
-// work returns an error after its context has ended, the error goes to [Lock].OnChange.
+// The context of work ends when this process must no longer lead; context.Cause returns the reason. work must then return within
+// [Lock].Drain, and must leave nothing running. The lock is kept until work has returned. After that Lead campaigns again, or returns nil
+// if ctx has ended. If work returns an error after its context has ended, the error is passed to [Lock].OnChange.
 //
-// If work returns before its context ends, this process steps down:
+// If work returns before its context ends, this process steps down. The next step depends on the result of work:
 //
-//   - with nil it campaigns again, and lets the others go first;
-//   - with [ErrDone] Lead returns nil;
-//   - with another error Lead returns that error.
+//   - If work returns nil, Lead campaigns again, and lets other processes go first.
+//   - If work returns [ErrDone], Lead returns nil.
+//   - If work returns another error, Lead returns that error.
 //
-// A Redis that is away is no error: Lead goes on trying. Other errors match [ErrInvalid], or say
-// that the system has no random numbers.
+// If Redis does not answer, Lead does not return an error but continues to try. Other errors match [ErrInvalid], or say that the system
+// provides no random numbers.
 func Lead(ctx context.Context, lock Lock, work func(ctx context.Context, term Term) error) error {
 	e, err := NewElector(lock)
 	if err != nil {
@@ -53,7 +52,7 @@ func Lead(ctx context.Context, lock Lock, work func(ctx context.Context, term Te
 	return e.Lead(ctx, work)
 }
 
-// lead is Lead with a lock that was checked.
+// lead works like the function Lead, with a lock that was already checked.
 func lead(ctx context.Context, lock Lock, work func(ctx context.Context, term Term) error) error {
 	c := &candidate{lock: lock, work: work, hints: make(chan elector.Hint, 16)}
 	if err := c.open(); err != nil {
@@ -63,19 +62,19 @@ func lead(ctx context.Context, lock Lock, work func(ctx context.Context, term Te
 	return errors.Join(err, c.close())
 }
 
-// candidate is one call of Lead.
+// candidate is the state of one call of Lead.
 type candidate struct {
 	lock      Lock
 	work      func(context.Context, Term) error
 	stores    []*redisconn.Store
 	node      nodelock.Lock
 	hints     chan elector.Hint
-	listening atomic.Int32 // to how many stores
+	listening atomic.Int32 // the number of stores whose messages are received
 
-	returned error // by the work, on its own
+	returned error // the error that work returned before its context ended
 }
 
-// open prepares the connections; it does not connect.
+// open prepares the connections to the servers of the lock, but does not connect yet.
 func (c *candidate) open() error {
 	servers, _ := c.lock.servers()
 	for _, r := range servers {
@@ -87,7 +86,7 @@ func (c *candidate) open() error {
 	}
 	o := c.lock.options()
 	var err error
-	if o.Presence.Instance, err = id.New(); err != nil {
+	if o.NodeInfo.Instance, err = id.New(); err != nil {
 		return fmt.Errorf("baton: %w", err)
 	}
 	if c.node, err = nodelock.New(c.stores, nil, o); err != nil {
@@ -107,7 +106,7 @@ func (c *candidate) close() error {
 	return errors.Join(problems...)
 }
 
-// run campaigns until ctx ends, or the work is done.
+// run campaigns until ctx ends, or until the function work has returned an error before its context ended.
 func (c *candidate) run(ctx context.Context) error {
 	ctx, finish := context.WithCancelCause(ctx)
 	defer finish(nil)
@@ -146,12 +145,13 @@ func (c *candidate) run(ctx context.Context) error {
 	return c.returned
 }
 
-// leave takes this node off the list of nodes. If Redis is away it stays there, and seems gone.
+// leave removes this node from the list of nodes in Redis. If Redis does not answer, the node stays in the list, and counts as gone after
+// some time.
 func (c *candidate) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.lock.Timeout)
 	defer cancel()
 	if err := c.node.Leave(ctx); err != nil {
-		c.lock.Logger.Debug("this node stays on the list of nodes", "lock", c.lock.Key, "error", err)
+		c.lock.Logger.Debug("cannot remove this node from the list of nodes", "lock", c.lock.Key, "error", err)
 	}
 }
 

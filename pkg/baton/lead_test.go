@@ -18,7 +18,7 @@ import (
 	"baton/pkg/baton/lua"
 )
 
-// lockOn is a lock with a lease that a busy machine can keep.
+// lockOn returns a lock with a lease that a busy machine can renew in time.
 func lockOn(r *testsupport.Redis, node string) baton.Lock {
 	return baton.Lock{Key: "lock", Redis: baton.Redis{URL: r.URL()}, TTL: 6 * time.Second, Node: node}
 }
@@ -28,7 +28,7 @@ func TestLeaderIsFollowedAtOnceWhenItsContextEnds(t *testing.T) {
 	p := &post{t: t}
 	long := func(node string) baton.Lock {
 		l := lockOn(r, node)
-		l.TTL = time.Hour // it is followed, and not outlived
+		l.TTL = time.Hour // so that the lock is handed over and does not expire
 		return l
 	}
 	stopFirst := start(t, long("a"), p.lead)
@@ -62,7 +62,7 @@ func TestWhatTheWorkReturns(t *testing.T) {
 			t.Errorf("the lock is not given back: %v, %v", exists, err)
 		}
 	}
-	// With nil the next one leads, and then the first one again.
+	// If the work returns nil, the next process leads, and then the first process leads again.
 	p := &post{t: t}
 	for _, node := range []string{"a", "b"} {
 		start(t, lockOn(r, node), func(_ context.Context, term baton.Term) error {
@@ -74,7 +74,8 @@ func TestWhatTheWorkReturns(t *testing.T) {
 	testsupport.Await(t, "six terms", func() bool { return p.terms.Load() >= 6 })
 }
 
-// The context ends while the lease still holds, and a new leader comes with Redis.
+// TestContextEndsBeforeTheLeaseWhereRedisIsGone checks that the context ends before the lease ends, and that there is a new leader when
+// Redis answers again.
 func TestContextEndsBeforeTheLeaseWhereRedisIsGone(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
@@ -116,7 +117,8 @@ func TestContextEndsBeforeTheLeaseWhereRedisIsGone(t *testing.T) {
 	testsupport.Await(t, "it leads again", func() bool { return p.terms.Load() >= 3 })
 }
 
-// Five nodes, and whatever happens to their connections: never two at a time, and epochs in order.
+// TestNeverTwoLeaders checks five nodes whose connections fail in different ways. There are never two leaders at the same time, and the
+// epochs rise.
 func TestNeverTwoLeaders(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
@@ -190,12 +192,12 @@ func TestTermIsCheckedAndRaised(t *testing.T) {
 	}
 }
 
-// Nothing is confirmed by a Redis that does not answer. That leaves it open whether the lock is lost.
+// TestNothingIsConfirmedWithoutAnAnswer checks that Confirm fails if Redis does not answer. The error must not say that the lock is lost.
 func TestNothingIsConfirmedWithoutAnAnswer(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	proxy := r.Proxy()
 	l := lockOn(r, "a")
-	l.Redis.URL, l.TTL = r.URLThrough(proxy), time.Hour // the term lasts
+	l.Redis.URL, l.TTL = r.URLThrough(proxy), time.Hour // so that the term does not end
 	err := baton.Lead(t.Context(), l, func(ctx context.Context, term baton.Term) error {
 		proxy.Block()
 		defer proxy.Unblock()
@@ -212,7 +214,8 @@ func TestNothingIsConfirmedWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// A term whose trust is over is not confirmed, though Redis may still have its owner in the lock.
+// TestNothingIsConfirmedOnceTrustIsOver checks that a term which is no longer trusted is not confirmed, even if Redis still stores its
+// owner in the lock.
 func TestNothingIsConfirmedOnceTrustIsOver(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -221,7 +224,7 @@ func TestNothingIsConfirmedOnceTrustIsOver(t *testing.T) {
 	err := baton.Lead(ctx, lockOn(r, "a"), func(_ context.Context, term baton.Term) error {
 		if first == nil {
 			first = &term
-			return nil // the next term follows
+			return nil // the next term begins
 		}
 		defer cancel()
 		testsupport.Await(t, "trust in the first term is over", func() bool { return !first.Trusted() })
@@ -238,8 +241,8 @@ func TestNothingIsConfirmedOnceTrustIsOver(t *testing.T) {
 	}
 }
 
-// An error that the work returns after its context has ended goes to OnChange: it may well be the
-// end's own. Lead campaigns again.
+// TestAnErrorAfterTheEndOfATermDoesNotEndLead checks an error that the work returns after its context has ended. It is passed to OnChange
+// because it may result from that end, and Lead campaigns again.
 func TestAnErrorAfterTheEndOfATermDoesNotEndLead(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	late := errors.New("the work was cut off")
@@ -273,7 +276,7 @@ func TestChangesAreToldAndLogged(t *testing.T) {
 	var logged bytes.Buffer
 	l := lockOn(r, "b")
 	l.Logger = slog.New(slog.NewTextHandler(&logged, nil))
-	l.OnChange = func(e baton.Event) { // one call at a time: nothing here is locked for their sake
+	l.OnChange = func(e baton.Event) { // there is one call at a time, so no mutex is needed
 		mu.Lock()
 		defer mu.Unlock()
 		told = append(told, fmt.Sprint(e.Kind, " ", e.Node, " ", e.Epoch > 0, " ", e.Reason, " ", e.Err, " ", e.Released))
@@ -317,7 +320,7 @@ func TestPriorityObserverAndOrders(t *testing.T) {
 	testsupport.Await(t, "low leads", func() bool { return p.terms.Load() == 1 })
 	start(t, high, p.lead)
 	testsupport.Await(t, "high is known", func() bool { return r.Client(t).Num("HLEN", "{lock}:nodes") == 3 })
-	// As `baton stepdown` does it, of the same binary's configuration.
+	// This is the command of `baton stepdown` in the same binary.
 	out := batonCommand(t, "stepdown", "--redis", r.URL(), "--lock-key", "lock", "--reason", "test")
 	testsupport.Await(t, "high leads", func() bool {
 		return p.terms.Load() == 2 && r.Client(t).Str("HGET", "{lock}:term", "node_id") == "high"
@@ -338,21 +341,21 @@ func TestBadInputIsRefused(t *testing.T) {
 	good := baton.Redis{URL: "redis://127.0.0.1:1"}
 	work := func(context.Context, baton.Term) error { return nil }
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // so that a lock that is accepted ends without an error, and nothing is waited for
+	cancel() // so that a valid lock ends without an error and without a wait
 	for want, l := range map[string]baton.Lock{
-		"Key is required":                         {Redis: good},
-		"give it a {tag}":                         {Key: "a}b", Redis: good},
-		"Node \"a b\": want letters":              {Key: "k", Redis: good, Node: "a b"},
-		"Priority 1001: want 0 to 1000":           {Key: "k", Redis: good, Priority: 1001},
-		"TTL 10ms: a lease needs at least 1s":     {Key: "k", Redis: good, TTL: 10 * time.Millisecond},
-		"raise ttl or lower":                      {Key: "k", Redis: good, Heartbeat: 9 * time.Second},
-		"WaitReplicas -1":                         {Key: "k", Redis: good, WaitReplicas: -1},
-		"Redisson needs scripts":                  {Key: "k", Redis: good, Redisson: true, Interpreter: lua.Interpreter},
-		"Redis and Quorum are both set":           {Key: "k", Redis: good, Quorum: []baton.Redis{good, good, good}},
-		"Quorum has 2 servers":                    {Key: "k", Quorum: []baton.Redis{good, good}},
-		"invalid lock: Redis: ":                   {Key: "k", Redis: baton.Redis{URL: "http://user:hunter2-hunter2@host"}},
-		"Redis: redis: want one of":               {Key: "k"},
-		"want one of a url, sentinels and a clus": {Key: "k", Redis: baton.Redis{URL: good.URL, Cluster: []string{"a:1"}}},
+		"Key is required":                          {Redis: good},
+		"give it a {tag}":                          {Key: "a}b", Redis: good},
+		"Node \"a b\": use letters":                {Key: "k", Redis: good, Node: "a b"},
+		"Priority 1001: must be from 0 to 1000":    {Key: "k", Redis: good, Priority: 1001},
+		"TTL 10ms: a lease needs at least 1s":      {Key: "k", Redis: good, TTL: 10 * time.Millisecond},
+		"raise ttl or lower":                       {Key: "k", Redis: good, Heartbeat: 9 * time.Second},
+		"WaitReplicas -1":                          {Key: "k", Redis: good, WaitReplicas: -1},
+		"Redisson needs scripts":                   {Key: "k", Redis: good, Redisson: true, Interpreter: lua.Interpreter},
+		"Redis and Quorum are both set":            {Key: "k", Redis: good, Quorum: []baton.Redis{good, good, good}},
+		"Quorum has 2 servers":                     {Key: "k", Quorum: []baton.Redis{good, good}},
+		"invalid lock: Redis: ":                    {Key: "k", Redis: baton.Redis{URL: "http://user:hunter2-hunter2@host"}},
+		"Redis: redis: set exactly one of":         {Key: "k"},
+		"set exactly one of a url, sentinels or a": {Key: "k", Redis: baton.Redis{URL: good.URL, Cluster: []string{"a:1"}}},
 	} {
 		err := baton.Lead(ctx, l, work)
 		if !errors.Is(err, baton.ErrInvalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
@@ -370,7 +373,7 @@ func TestBadInputIsRefused(t *testing.T) {
 	}
 }
 
-// A password in the URL is used, and shown nowhere.
+// TestPasswordInTheURL checks that a password in the URL is used but never printed.
 func TestPasswordInTheURL(t *testing.T) {
 	r := testsupport.StartRedis(t, testsupport.RedisPassword("treasure-chest"))
 	for password, want := range map[string]baton.EventKind{"treasure-chest": baton.EventLeading, "guess": baton.EventUnavailable} {
@@ -412,7 +415,7 @@ func TestEveryDeploymentHasTheLock(t *testing.T) {
 			if l.Key == "" {
 				l.Key = "lock"
 			}
-			l.TTL = time.Hour // who follows does so at once
+			l.TTL = time.Hour // so that the second Lead gets the lock only by a release
 			p := &post{t: t}
 			for range 2 {
 				err := baton.Lead(t.Context(), l, func(ctx context.Context, term baton.Term) error {

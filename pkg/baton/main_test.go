@@ -13,7 +13,7 @@ import (
 	"baton/pkg/baton"
 )
 
-// The test's binary is also a process that leads, which may be stopped or killed.
+// TestMain makes the test binary also usable as a process that leads, which a test can stop or kill.
 func TestMain(m *testing.M) {
 	child.InheritNoIgnoredSignals()
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == "leader" {
 		os.Exit(leader(os.Args[2], os.Args[3]))
 	}
-	r, err := testsupport.RunRedis("") // of the examples
+	r, err := testsupport.RunRedis("") // the server of the examples
 	if err != nil {
 		panic(err)
 	}
@@ -33,8 +33,7 @@ func TestMain(m *testing.M) {
 	testsupport.Main(m, r.Stop)
 }
 
-// leader leads until it is killed, and prints what happens to it. What it does takes a while to
-// end: "deaf" never ends.
+// leader leads until it is killed, and prints its events. Its work needs some time to end; with the manner "deaf" it never ends.
 func leader(url, manner string) int {
 	l := baton.Lock{Key: "lock", Redis: baton.Redis{URL: url}, TTL: childTTL}
 	err := baton.Lead(context.Background(), l, func(ctx context.Context, term baton.Term) error {
@@ -50,10 +49,10 @@ func leader(url, manner string) int {
 	return 0
 }
 
-// childTTL is the lease of a leader that is a process of its own.
+// childTTL is the TTL of a leader in a separate process.
 const childTTL = 3 * time.Second
 
-// post is where leaders are seen: how many there are at a time, and in which order they came.
+// post records how many processes lead at the same time, and the order of their terms.
 type post struct {
 	t      *testing.T
 	inside atomic.Int32
@@ -61,7 +60,7 @@ type post struct {
 	terms  atomic.Int32
 }
 
-// lead is work until ctx ends.
+// lead is work that runs until ctx ends.
 func (p *post) lead(ctx context.Context, term baton.Term) error {
 	p.enter(term)
 	<-ctx.Done()
@@ -79,7 +78,7 @@ func (p *post) enter(term baton.Term) {
 	p.terms.Add(1)
 }
 
-// start leads in a goroutine; what it returns ends that, and waits.
+// start leads in a goroutine. stop ends it and waits for its end.
 func start(t *testing.T, l baton.Lock, work func(context.Context, baton.Term) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -19,7 +19,7 @@ import (
 
 var program = testsupport.Program("baton/cmd/baton")
 
-// batonCommand runs baton, which has to succeed.
+// batonCommand runs a baton command that must succeed, and returns its output.
 func batonCommand(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(program(t), args...).CombinedOutput()
@@ -29,7 +29,7 @@ func batonCommand(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// process is one that leads.
+// process is a process that leads.
 type process struct {
 	*child.Process
 	lines chan string
@@ -38,14 +38,14 @@ type process struct {
 func startLeader(t *testing.T, r *testsupport.Redis, manner string) *process {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe", "leader", r.URL(), manner)
-	// Not cmd.StdoutPipe, which is closed when the process ends, and what it said last may be lost then.
+	// cmd.StdoutPipe is not used, because it is closed when the process ends, so that its last output could be lost.
 	out, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd.Stdout, cmd.Stderr = in, in
 	p, err := child.Start(cmd)
-	_ = in.Close() // the process has its own
+	_ = in.Close() // the process has its own copy
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func startLeader(t *testing.T, r *testsupport.Redis, manner string) *process {
 	return &process{p, lines}
 }
 
-// says waits for a line that begins so, and returns the rest.
+// says waits for a line with the given prefix, and returns the rest of the line.
 func (p *process) says(t *testing.T, prefix string) string {
 	t.Helper()
 	for deadline := time.After(time.Minute); ; {
@@ -86,7 +86,7 @@ func (p *process) says(t *testing.T, prefix string) string {
 	}
 }
 
-// A leader that is killed is followed after the rest of its lease.
+// TestLeaderThatIsKilledIsFollowed checks that the next leader follows a killed leader after the rest of the lease.
 func TestLeaderThatIsKilledIsFollowed(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
@@ -101,7 +101,8 @@ func TestLeaderThatIsKilledIsFollowed(t *testing.T) {
 	}
 }
 
-// One that was stopped finds on waking that its term is over, and its epoch is below the next one's.
+// TestLeaderThatWasStoppedDoesNotLeadOn checks that a stopped process sees that its term is over when it continues, and that its epoch is
+// below the next epoch.
 func TestLeaderThatWasStoppedDoesNotLeadOn(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
@@ -127,7 +128,7 @@ func TestLeaderThatWasStoppedDoesNotLeadOn(t *testing.T) {
 	}
 }
 
-// Work that does not end is ended with its process, before another can lead.
+// TestWorkThatDoesNotEndIsEndedWithItsProcess checks that the process of work that does not end is ended before another process can lead.
 func TestWorkThatDoesNotEndIsEndedWithItsProcess(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
@@ -140,7 +141,7 @@ func TestWorkThatDoesNotEndIsEndedWithItsProcess(t *testing.T) {
 	}
 }
 
-// The commands of baton see and order library nodes, and the locks exclude each other.
+// TestTheSameLockAsBatons checks that baton's commands show library nodes and give orders to them, and that their locks exclude each other.
 func TestTheSameLockAsBatons(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
@@ -168,7 +169,7 @@ func TestTheSameLockAsBatons(t *testing.T) {
 	}
 	testsupport.Await(t, "alone it leads again", func() bool { return p.terms.Load() == 2 })
 	stop()
-	// And the other way round.
+	// This checks the opposite direction.
 	cmd := exec.Command(program(t), "lock", "--redis", r.URL(), "lock", "--", "sh", "-c", "echo $BATON_EPOCH; read end")
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
@@ -193,7 +194,7 @@ func TestTheSameLockAsBatons(t *testing.T) {
 	if err := in.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // read has failed
+	_ = cmd.Wait() // fails, because read gets no input
 	testsupport.Await(t, "it leads after baton lock", func() bool { return p.terms.Load() == 3 })
 }
 
@@ -204,7 +205,7 @@ func exitCode(err error) int {
 	return -1
 }
 
-// A program that embeds the election gets these libraries, and no others.
+// TestDependenciesAreFew checks that a program that uses this package gets only these libraries.
 func TestDependenciesAreFew(t *testing.T) {
 	const line = "{{if .Module}}{{.Module.Path}} {{end}}{{.ImportPath}}"
 	out, err := exec.Command("go", "list", "-deps", "-f", line, "baton/pkg/baton").Output()

@@ -1,5 +1,5 @@
-// Package held is how a command is told which locks it, and the commands around it, hold:
-// in its environment. `baton lock` and the command of a job are told in the same words.
+// Package held passes to a command, in its environment, the locks that this command and its outer commands hold. An outer command has
+// started this command, directly or through other commands. `baton lock` and the command of a job use the same variable.
 package held
 
 import (
@@ -9,21 +9,22 @@ import (
 	"strings"
 )
 
-// Locks is the variable with all the locks that a command and those around it hold.
+// Locks is the environment variable with all locks that a command and its outer commands hold.
 const Locks = "BATON_LOCKS"
 
-// Lock is one of them.
+// Lock is one held lock.
 type Lock struct {
 	Key, Owner string
 	Epoch      int64
 }
 
-// String is the word for it: name=owner:epoch, in the name % for other characters than letters.
+// String returns the lock in the form of the variable, "name=owner:epoch". Special characters in the name are encoded as in the query of a
+// URL.
 func (l Lock) String() string {
 	return fmt.Sprintf("%s=%s:%d", url.QueryEscape(l.Key), l.Owner, l.Epoch)
 }
 
-// Read finds the locks in an environment.
+// Read reads the locks from an environment.
 func Read(env []string) ([]Lock, error) {
 	var locks []Lock
 	for word := range strings.FieldsSeq(Variable(env, Locks)) {
@@ -32,14 +33,14 @@ func Read(env []string) ([]Lock, error) {
 		key, err := url.QueryUnescape(name)
 		number, parseErr := strconv.ParseInt(epoch, 10, 64)
 		if err != nil || parseErr != nil || !ok || key == "" || owner == "" {
-			return nil, fmt.Errorf("$%s is not what baton lock writes (at %q): unset it", Locks, word)
+			return nil, fmt.Errorf("$%s has a value that baton lock did not write (at %q): unset it", Locks, word)
 		}
 		locks = append(locks, Lock{key, owner, number})
 	}
 	return locks, nil
 }
 
-// Variable finds a variable in an environment; the last one counts.
+// Variable returns the value of a variable in an environment. If the variable occurs several times, the last value counts.
 func Variable(env []string, name string) (value string) {
 	for _, e := range env {
 		if v, ok := strings.CutPrefix(e, name+"="); ok {

@@ -6,8 +6,7 @@ import (
 	"unsafe"
 )
 
-// The kernel's own names for what package syscall has no name of. They are the same
-// on every architecture.
+// These are the kernel's names for constants that package syscall lacks. Their values are the same on every architecture.
 const (
 	clockBoottime     = 7
 	sysCloseRange     = 436
@@ -29,16 +28,16 @@ func Now() Instant {
 	return Instant(ts.Nano())
 }
 
-// rename changes what this process is called in lists of processes. This runs on its first
-// thread, as all of init does.
+// rename changes the name of this process in lists of processes. The kernel uses the name of the process's first thread, and init runs on
+// this thread.
 func rename(name string) {
-	text := [16]byte{} // the kernel reads no more
+	text := [16]byte{} // the kernel does not read more
 	copy(text[:len(text)-1], name)
 	//nolint:gosec // the call's own interface
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_PRCTL, setName, uintptr(unsafe.Pointer(&text)), 0, 0, 0, 0)
 }
 
-// becomeReaper has the orphans of all that we start given to us.
+// becomeReaper makes this process adopt the orphans among its descendants.
 func becomeReaper() error {
 	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, setChildSubreaper, 1, 0, 0, 0, 0); errno != 0 {
 		return errno
@@ -46,21 +45,21 @@ func becomeReaper() error {
 	return nil
 }
 
-// keepDescriptors keeps all descriptors except the standard streams from the command. On
-// an old kernel it keeps only our socket; the caller must see to the rest.
+// keepDescriptors makes sure that the command inherits no descriptor except the standard streams. On an old kernel it does this only
+// for our socket, and the caller must make sure that the other descriptors are not inherited.
 func keepDescriptors() {
 	if _, _, errno := syscall.RawSyscall(sysCloseRange, socket, 1<<31-1, closeRangeCloexec); errno != 0 {
 		syscall.CloseOnExec(socket)
 	}
 }
 
-// calledByBaton reports whether baton started this process: a caller by hand has no socket for us.
+// calledByBaton reports whether baton started this process. A user who starts the process by hand passes no socket.
 func calledByBaton() bool {
 	kind, err := syscall.GetsockoptInt(socket, syscall.SOL_SOCKET, syscall.SO_TYPE)
 	return err == nil && kind == syscall.SOCK_STREAM
 }
 
-// childless reports that nothing is left of the command: all that it started is below us.
+// childless reports whether no process of the command is left, because all of the command's processes are descendants of this process.
 func childless() bool {
 	const all = 0 // P_ALL
 	for {

@@ -10,19 +10,19 @@ import (
 	"unsafe"
 )
 
-// A launcher is the process between warden and command where the command has settings of its own:
-// it makes them, and becomes the command. The name is what ps shows until then.
+// A launcher is the process between warden and command if the command has its own settings. It applies the settings, and then becomes the
+// command. Until then, ps shows LauncherName.
 const (
 	LauncherName   = "launcher"
 	LaunchArgument = "launch"
 )
 
-// launchWithin is how long it may take. One that is stopped must not keep the warden.
+// launchWithin is the maximum time that a launcher may take. A stopped launcher must not delay the warden.
 const launchWithin = 5 * time.Second
 
-// launch is the whole work of a launcher. It returns if it does not become the command.
+// launch does the whole work of a launcher. It returns if the launcher does not become the command.
 func launch() int {
-	runtime.LockOSThread() // settings are a thread's, and the one that begins the program passes them on
+	runtime.LockOSThread() // settings belong to a thread, and the program inherits the settings of the thread that begins it
 	rename(LauncherName)
 	parent := syscall.Getppid()
 	keepDescriptors()
@@ -39,7 +39,7 @@ func launch() int {
 	}
 	p.say(settled)
 	if o.Setup.Path == "" {
-		return 0 // it was to be tried
+		return 0 // this was only a trial
 	}
 	errno := execute(p.path, p.argv, p.env)
 	if errno == syscall.ENOEXEC && isText(o.Setup.Path) { // a script that does not name its shell
@@ -48,7 +48,7 @@ func launch() int {
 	return p.failed(StepBegin, errno)
 }
 
-// program has all that execve(2) wants: a limit of memory may be in force by then.
+// program holds all arguments of execve(2). They are allocated in advance, because a limit of memory may be in force when execve is called.
 type program struct {
 	path, shell          *byte
 	argv, env, shellArgv []*byte
@@ -70,7 +70,7 @@ func prepare(s Setup) (p program, err error) {
 	return p, errors.Join(errs[:]...)
 }
 
-func (program) say(text string) { _, _ = syscall.Write(socket, []byte(text)) } // a peer that is gone need not know
+func (program) say(text string) { _, _ = syscall.Write(socket, []byte(text)) } // a closed socket needs no report
 
 func (p program) failed(step Step, errno syscall.Errno) int {
 	p.say(strconv.Itoa(int(step)) + " " + strconv.Itoa(int(errno)))
@@ -89,7 +89,7 @@ func execute(path *byte, argv, env []*byte) syscall.Errno {
 	}
 }
 
-// Constants of the kernel that package syscall lacks.
+// These are constants of the kernel that package syscall lacks.
 const (
 	limitAddressSpace = 9 // RLIMIT_AS
 	setDeathSignal    = 1 // PR_SET_PDEATHSIG
@@ -100,11 +100,11 @@ const (
 	ofProcess         = 0 // PRIO_PROCESS
 )
 
-// lent are the capabilities that the daemon has so that commands may have a user of their own, and
-// so that it can end these: CAP_KILL, CAP_SETGID and CAP_SETUID. No command inherits them.
+// lent returns the capabilities that the daemon needs to start commands with another user, and to end these commands: CAP_KILL,
+// CAP_SETGID and CAP_SETUID. No command inherits these capabilities.
 func lent() [3]uintptr { return [3]uintptr{5, 6, 7} }
 
-// lends reports whether a command would inherit one of them.
+// lends reports whether a command would inherit one of these capabilities.
 func lends() bool {
 	for _, c := range lent() {
 		if set, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, capAmbient, ambientIsSet, c, 0, 0, 0); errno == 0 && set == 1 {
@@ -114,7 +114,7 @@ func lends() bool {
 	return false
 }
 
-// settle makes the settings of this process, and those that the next program inherits.
+// settle applies the settings of this process, and the settings that the next program inherits.
 func (p program) settle(s Settings, parent int) (Step, syscall.Errno) {
 	if s.Nice != nil {
 		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETPRIORITY, ofProcess, 0, uintptr(*s.Nice)); errno != 0 {
@@ -124,7 +124,10 @@ func (p program) settle(s Settings, parent int) (Step, syscall.Errno) {
 	if s.Umask != nil {
 		syscall.Umask(*s.Umask)
 	}
-	for _, last := range []bool{false, true} { // what this process needs itself goes last
+	if s.limitsProcesses() { // the warden has a real-time priority to stop such a command in time, so the command must not take one
+		_ = syscall.Setrlimit(realTimePriority, &syscall.Rlimit{}) // lowering a limit needs no right
+	}
+	for _, last := range []bool{false, true} { // settings that this process itself still needs change last
 		for _, l := range s.Limits {
 			if (l.Resource == limitAddressSpace) != last {
 				continue
@@ -136,7 +139,7 @@ func (p program) settle(s Settings, parent int) (Step, syscall.Errno) {
 		}
 	}
 	if s.User == nil {
-		for _, c := range lent() { // capabilities that the daemon lent to its commands are not ours to take
+		for _, c := range lent() { // a command with the daemon's own user must not inherit these capabilities
 			_, _, _ = syscall.RawSyscall6(syscall.SYS_PRCTL, capAmbient, ambientLower, c, 0, 0, 0)
 		}
 		return 0, 0
@@ -144,7 +147,7 @@ func (p program) settle(s Settings, parent int) (Step, syscall.Errno) {
 	return StepUser, p.become(*s.User, parent)
 }
 
-// become takes another user's rights, and none but these.
+// become switches to the rights of another user, and keeps no other rights.
 func (p program) become(u User, parent int) syscall.Errno {
 	if u.UID >= 0 {
 		_, _, errno := syscall.RawSyscall(syscall.SYS_SETGROUPS, uintptr(len(p.groups)),
@@ -164,17 +167,17 @@ func (p program) become(u User, parent int) syscall.Errno {
 		}
 	}
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_PRCTL, capAmbient, ambientClearAll, 0, 0, 0, 0)
-	// The kernel has forgotten that we die with the warden.
+	// The kernel has reset the signal for the warden's death, so it must be set again.
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, setDeathSignal, uintptr(syscall.SIGKILL), 0); errno != 0 {
 		return errno
 	}
-	if syscall.Getppid() != parent { // it has died in between
+	if syscall.Getppid() != parent { // the parent has died in between
 		return syscall.ESRCH
 	}
 	return 0
 }
 
-// launched starts the command by a launcher, and returns when it has become the command.
+// launched starts the command with a launcher, and returns when the launcher has become the command.
 func (w *warden) launched(attr *syscall.ProcAttr) (pid int, step Step, err error) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -183,12 +186,12 @@ func (w *warden) launched(attr *syscall.ProcAttr) (pid int, step Step, err error
 	defer func() { _ = syscall.Close(fds[0]) }()
 	attr.Files = append(attr.Files, uintptr(fds[1]))
 	pid, err = syscall.ForkExec("/proc/self/exe", []string{LauncherName, LaunchArgument}, attr)
-	_ = syscall.Close(fds[1]) // it has its own
+	_ = syscall.Close(fds[1]) // the launcher has its own copy
 	if err != nil {
 		return 0, 0, err
 	}
 	setup := w.setup
-	setup.Env = nil // it has it already
+	setup.Env = nil // the launcher already has the environment
 	var order line
 	writing := Order{Setup: &setup}.Write(&order)
 	within := launchWithin
@@ -225,7 +228,8 @@ func writeAll(fd int, text []byte) error {
 	return nil
 }
 
-// outcome reads the reports of a launcher until it has ended, or is the command: its socket closes then.
+// outcome reads the reports of a launcher until the launcher's socket closes. The socket closes when the launcher has ended or has become
+// the command.
 func outcome(fd int) (Step, error) {
 	var said []byte
 	for buffer := make([]byte, 64); ; {
@@ -244,7 +248,7 @@ func outcome(fd int) (Step, error) {
 }
 
 func endLauncher(pid int) {
-	_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+	_ = syscall.Kill(pid, syscall.SIGKILL) // the launcher may have ended
 	for {
 		if _, err := syscall.Wait4(pid, nil, syscall.WALL, nil); !errors.Is(err, syscall.EINTR) {
 			return

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Orphans of a command that forks without end must not wait until whoever watches over it has time.
+// Orphans of a command that forks without end must be reaped even if the process that watches the command has no time.
 func TestEveryExitIsReapedThoughNobodyListens(t *testing.T) {
 	const orphans = 50
 	first := 0
@@ -20,7 +20,7 @@ func TestEveryExitIsReapedThoughNobodyListens(t *testing.T) {
 		}
 	}
 	ended := reap(first)
-	for !childless() { // nothing tells when the last one is gone
+	for !childless() { // no event shows that the last child is gone
 		time.Sleep(time.Millisecond)
 	}
 	if status, ok := <-ended; !ok || status.ExitStatus() != 7 {

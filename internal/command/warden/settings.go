@@ -6,28 +6,28 @@ import (
 	"syscall"
 )
 
-// Settings are the attributes of a command that differ from its warden's. They are made in the command's own
-// process, before it becomes the command: the warden keeps its priority and its memory.
+// Settings are the attributes of a command that differ from its warden's. They are applied in the command's own process, before that
+// process becomes the command, so that the warden keeps its priority and its memory.
 type Settings struct {
-	Umask, Nice *int // nil: as the warden
+	Umask, Nice *int // nil: the same as the warden's
 	Limits      []Limit
-	User        *User // nil: the warden's
+	User        *User // nil: the warden's user
 }
 
-// Limit is a resource limit, soft and hard.
+// Limit is the soft and the hard limit of a resource.
 type Limit struct {
-	Resource int // a number of setrlimit(2)
+	Resource int // a resource number of setrlimit(2)
 	Max      uint64
 }
 
-// User is whose rights a command has.
+// User is the user with whose rights a command runs.
 type User struct {
-	UID, GID int // -1: as the warden
-	// Groups are the supplementary groups; those of the warden where UID is -1.
+	UID, GID int // -1: the same as the warden's
+	// Groups are the supplementary groups. If UID is -1, the command has the warden's groups.
 	Groups []int
 }
 
-// Empty reports that everything is as the warden has it.
+// Empty reports whether no setting differs from the warden's settings.
 func (s Settings) Empty() bool {
 	return s.Umask == nil && s.Nice == nil && s.User == nil && len(s.Limits) == 0
 }
@@ -35,7 +35,7 @@ func (s Settings) Empty() bool {
 // Step is a setting that the kernel may refuse.
 type Step int
 
-// The steps, in their order. Begin is the program itself.
+// These are the steps. StepBegin is the start of the program itself, and the last step.
 const (
 	StepBegin Step = iota
 	StepNice
@@ -43,7 +43,7 @@ const (
 	StepUser
 )
 
-// numbers are the settings as the other side reads them; none if there are none.
+// numbers returns the settings in the form that readSettings decodes. It returns no numbers if there are no settings.
 func (s Settings) numbers() []int64 {
 	if s.Empty() {
 		return nil
@@ -70,9 +70,10 @@ func (s Settings) numbers() []int64 {
 	return all
 }
 
-// readSettings decodes settings of the given number of numbers.
+// readSettings decodes settings from the numbers at the beginning of text. The argument many is the number of these numbers, and rest is
+// the text after them.
 func readSettings(text string, many int64) (s Settings, rest string, err error) {
-	const most = 1 << 17 // Linux has 65,536 groups of a process at most
+	const most = 1 << 17 // Linux has at most 65,536 groups per process
 	if many < 0 || many > most {
 		return s, "", errWire
 	}
@@ -109,12 +110,12 @@ func readSettings(text string, many int64) (s Settings, rest string, err error) 
 	return s, rest, err
 }
 
-// settled is the text that a launcher writes when all settings are made. If the program cannot be
-// begun, a step and an errno follow it; if a setting fails, they come instead of it.
+// settled is the text that a launcher writes when all settings are applied. If the program cannot be started, a step and an errno
+// follow this text. If a setting fails, the launcher writes the step and the errno instead of this text.
 const settled = "."
 
-// ReadOutcome parses the whole output of a launcher. The error is nil if the settings were made
-// and the launcher, if it had to, has become the command.
+// ReadOutcome parses the whole output of a launcher. The error is nil if the settings were applied and the launcher has become the command.
+// In a trial the launcher never becomes a command, and the error is nil if the settings were applied.
 func ReadOutcome(said string) (Step, error) {
 	rest, made := strings.CutPrefix(said, settled)
 	if made && rest == "" {
@@ -124,7 +125,7 @@ func ReadOutcome(said string) (Step, error) {
 	number, err := strconv.Atoi(step)
 	code, err2 := strconv.Atoi(errno)
 	if err != nil || err2 != nil || code == 0 {
-		return 0, syscall.ECHILD // it was killed
+		return 0, syscall.ECHILD // the launcher was killed
 	}
 	return Step(number), syscall.Errno(code)
 }

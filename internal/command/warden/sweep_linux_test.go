@@ -18,15 +18,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// bomb forks without end, each process into a session of its own, until it has reached its limit, and again as soon as one
-// of them has ended. It ends by itself: no fault of a test may leave it behind.
+// bomb forks without end, with a new session for each process, until it reaches its limit of processes, and forks again as soon as a
+// process has ended. It ends by itself, so that a failed test does not leave it behind.
 func bomb() {
 	const ofProcesses = 6 // RLIMIT_NPROC
 	if err := syscall.Setrlimit(ofProcesses, &syscall.Rlimit{Cur: bombSize, Max: bombSize}); err != nil {
 		os.Exit(1)
 	}
 	end, pause := Now().Add(2*time.Minute), syscall.Timespec{Nsec: int64(time.Millisecond)}
-	for Now() < end { // nothing of Go's runtime is left in a child
+	for Now() < end { // no state of Go's runtime exists in a child
 		if child, _, _ := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0); child == 0 {
 			_, _, _ = syscall.RawSyscall(syscall.SYS_SETSID, 0, 0, 0)
 			continue
@@ -36,7 +36,7 @@ func bomb() {
 	_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
 }
 
-// A bomb at its limit of processes forks into the room of each process that is killed: all must be stopped first.
+// A bomb at its limit of processes forks into the room of each killed process, so all processes must be stopped first.
 func TestAForkBombStandsStillBeforeAnyOfItIsKilled(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("it needs root: a limit of processes counts all of a user, and root has none")
@@ -51,7 +51,7 @@ func TestAForkBombStandsStillBeforeAnyOfItIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for len(descendants(os.Getpid())) < bombSize/2 { // its threads count, too
+	for len(descendants(os.Getpid())) < bombSize/2 { // the threads of the bomb also count
 		if syscall.Kill(pid, 0) != nil {
 			t.Fatal("the bomb has ended by itself")
 		}

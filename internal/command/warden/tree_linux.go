@@ -8,15 +8,15 @@ import (
 	"syscall"
 )
 
-// descendants lists the processes below root that have not ended. One that forks
-// meanwhile may have a child that is not in it: look again.
+// descendants lists the processes below root that have not ended. If a process forks during the search, its child may be missing, so
+// the caller must search again.
 func descendants(root int) []int {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil
 	}
-	defer dir.Close()                // it was read only
-	names, _ := dir.Readdirnames(-1) // what could be read must do
+	defer dir.Close()                // the directory was only read
+	names, _ := dir.Readdirnames(-1) // the names that could be read are enough
 	children := map[int][]int{}
 	for _, name := range names {
 		if pid, err := strconv.Atoi(name); err == nil {
@@ -34,15 +34,15 @@ func descendants(root int) []int {
 	return found
 }
 
-// listed is descendants as the kernel lists them for each process: quick, however
-// many others there are, but it may leave out some while others end. It calls each as
-// soon as it has read a process. It reports whether this kernel has such lists.
+// listed finds descendants with the kernel's list of children of each process. This is quick, however many other processes there are, but
+// the lists may leave out processes while other processes end. As soon as listed has read a process, it calls the function each with the
+// process ID. ok says whether this kernel has such lists.
 func listed(root int, each func(pid int)) (found []int, ok bool) {
 	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
 		tasks := "/proc/" + strconv.Itoa(queue[0]) + "/task/"
 		dir, err := os.Open(tasks)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		threads, _ := dir.Readdirnames(-1)
 		_ = dir.Close()
@@ -60,19 +60,19 @@ func listed(root int, each func(pid int)) (found []int, ok bool) {
 	return found, ok
 }
 
-// parentOf reads a process' parent; false if it has ended.
+// parentOf returns the parent of a process. It returns false if the process has ended.
 func parentOf(pid string) (int, bool) {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {
 		return 0, false
 	}
-	// pid (name) state ppid …: the name may hold spaces and parentheses.
+	// The format is pid (name) state ppid …, and the name may contain spaces and parentheses.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	const threads = 17
 	if len(fields) <= threads || fields[0][0] == 'X' {
 		return 0, false
 	}
-	// A process whose first thread has ended looks like a dead one, and is none.
+	// A process whose first thread has ended looks like a zombie, but is not a zombie.
 	if fields[0][0] == 'Z' && string(fields[threads]) == "1" {
 		return 0, false
 	}
@@ -82,11 +82,11 @@ func parentOf(pid string) (int, bool) {
 
 func signalEach(pids []int, s syscall.Signal) {
 	for _, pid := range pids {
-		_ = syscall.Kill(pid, s) // it may have ended
+		_ = syscall.Kill(pid, s) // the process may have ended
 	}
 }
 
-// stopSignal asks the command to end.
+// stopSignal returns the signal that asks the command to end.
 func (s Setup) stopSignal() syscall.Signal {
 	if s.StopSignal == 0 {
 		return syscall.SIGTERM
@@ -94,14 +94,14 @@ func (s Setup) stopSignal() syscall.Signal {
 	return syscall.Signal(s.StopSignal)
 }
 
-// reap waits for every child, also those that were orphaned below. It sends how the command ended, and closes when no
-// child is left. It never waits for its receiver: a command that forks without end has thousands of orphans, and each
-// must leave the process table before the next sweep.
+// reap waits for every child, including adopted orphans. It sends the exit status of the command, and closes the channel when no child is
+// left. It never waits for the receiver of the exit status. A command that forks without end has thousands of orphans, and each orphan must
+// leave the process table before the next sweep.
 func reap(command int) <-chan syscall.WaitStatus {
 	ended := make(chan syscall.WaitStatus, 1)
 	go func() {
 		defer close(ended)
-		sent := false // the number of the command may come again
+		sent := false // another process may get the command's process ID later
 		for {
 			var status syscall.WaitStatus
 			pid, err := syscall.Wait4(-1, &status, syscall.WALL, nil)

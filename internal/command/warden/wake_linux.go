@@ -6,17 +6,17 @@ import (
 	"unsafe"
 )
 
-// waker is a timer of the kernel that makes this process go on (SIGCONT) if it is
-// stopped then: a stopped process cannot continue itself.
+// waker is a timer of the kernel that continues this process (SIGCONT) if it is stopped at that time, because a stopped process cannot
+// continue itself.
 type waker struct {
 	timer int32
-	state int8 // 0 not made yet, 1 made, -1 cannot be
+	state int8 // 0 not made yet, 1 made, -1 cannot be made
 }
 
-// wakeAgain is how soon a process that is stopped once more is made to go on.
+// wakeAgain is the interval of the timer, which continues the process again if the process is stopped again.
 const wakeAgain = 20 * time.Millisecond
 
-// sigevent is what timer_create(2) wants to know: a signal to the process.
+// sigevent is the argument of timer_create(2). It requests a signal to the process.
 type sigevent struct {
 	value  uintptr
 	signal int32
@@ -24,7 +24,7 @@ type sigevent struct {
 	_      [48]byte
 }
 
-// set fixes when. A kernel without such timers has one guard less.
+// set sets the time of the timer. On a kernel without such timers the deadline lacks this protection.
 func (w *waker) set(when Instant) {
 	if w.state == 0 {
 		event := sigevent{signal: int32(syscall.SIGCONT)}
@@ -39,7 +39,7 @@ func (w *waker) set(when Instant) {
 		return
 	}
 	const absolute = 1                                                                                       // TIMER_ABSTIME
-	at := [2]syscall.Timespec{syscall.NsecToTimespec(int64(wakeAgain)), syscall.NsecToTimespec(int64(when))} // interval, then the first
+	at := [2]syscall.Timespec{syscall.NsecToTimespec(int64(wakeAgain)), syscall.NsecToTimespec(int64(when))} // interval, then first time
 	_, _, _ = syscall.Syscall6(syscall.SYS_TIMER_SETTIME, uintptr(w.timer), absolute,
 		uintptr(unsafe.Pointer(&at)), 0, 0, 0) //nolint:gosec // the call's own interface
 }

@@ -9,28 +9,27 @@ import (
 	"time"
 )
 
-// socket is the descriptor by which baton and the warden talk.
+// socket is the descriptor through which baton and the warden communicate.
 const socket = 3
 
-// The names of the two processes, as ps and pkill see them. They are not baton's: else
-// killing baton by name would also kill the processes that end its commands. For the
-// same reason the command line comes through the socket.
+// These are the names of the two processes, as ps and pkill see them. The names differ from baton's name, because otherwise killing
+// baton by name would also kill the processes that end its commands. For the same reason the command's command line comes through the
+// socket.
 const (
-	Name       = "guard" // of the one that baton starts
+	Name       = "guard" // of the process that baton starts
 	wardenName = "warden"
 )
 
-// The one argument of a guard's command line, and of a warden's.
+// Each of these is the only argument in a command line: the first in a guard's, the second in a warden's.
 const (
-	guardArgument = "warden" // for baton, all of this is the warden
+	guardArgument = "warden" // baton calls the guard and the warden together "the warden"
 	watchArgument = "watch"
 )
 
-// killAgain is the pause between two sweeps of SIGKILL: what forks may have
-// slipped through one.
+// killAgain is the pause between two sweeps of SIGKILL, because a forking process may have escaped one sweep.
 const killAgain = 5 * time.Millisecond
 
-// A process that baton has started as a warden is one from its beginning to its end.
+// A process that baton has started as a warden does nothing else from its beginning to its end.
 func init() { //nolint:gochecknoinits // main comes too late: see doc.go
 	if len(os.Args) != 2 || !calledByBaton() {
 		return
@@ -45,10 +44,10 @@ func init() { //nolint:gochecknoinits // main comes too late: see doc.go
 	}
 }
 
-// watch is the whole work of the warden.
+// watch does the whole work of the warden.
 func watch() int {
 	rename(wardenName)
-	// The kernel kills the command when the thread that forked it ends, not the process.
+	// The kernel kills the command when the thread that forked the command ends, not when the process ends.
 	runtime.LockOSThread()
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, passedOn()...)
@@ -61,7 +60,7 @@ func watch() int {
 	orders := receive(conn, parseOrder)
 	first, ok := await(orders, signals)
 	if !ok || first.Setup == nil {
-		return 0 // our parent is gone: there is nothing to do and nothing to report
+		return 0 // the parent is gone: there is no work, and nothing to report
 	}
 	w := warden{setup: *first.Setup, drain: first.Setup.Grace}
 	if d := w.setup.Drain; d > 0 {
@@ -70,23 +69,30 @@ func watch() int {
 	w.slack = min(max(w.drain/4, 50*time.Millisecond), 500*time.Millisecond)
 	w.extend(first.Until)
 	if !w.inTime(orders) {
-		_ = Report{Errno: int(TooLate)}.write(conn) // a peer that is gone need not know
+		_ = Report{Errno: int(TooLate)}.write(conn) // a closed socket needs no report
 		return 0
+	}
+	if w.setup.Settings.limitsProcesses() {
+		takePrecedence()
 	}
 	var err error
 	var step Step
 	if w.pid, step, err = w.start(); err != nil {
-		_ = Report{Errno: int(errnoOf(err)), Step: step}.write(conn) // a peer that is gone need not know
+		_ = Report{Errno: int(errnoOf(err)), Step: step}.write(conn) // a closed socket needs no report
 		return 0
 	}
-	_ = Report{Pid: w.pid}.write(conn)
-	w.attend(orders, signals)
-	_ = Report{Result: &w.result}.write(conn)
+	done := make(chan struct{})
+	go func() { // not on the first thread, which has no precedence
+		defer close(done)
+		_ = Report{Pid: w.pid}.write(conn)
+		w.attend(orders, signals)
+		_ = Report{Result: &w.result}.write(conn)
+	}()
+	<-done
 	return 0
 }
 
-// await waits for the first order, which may be long in coming. A signal that ends is for us
-// till then.
+// await waits for the first order, which may take long to come. Until then a signal that ends a process is meant for the warden.
 func await(orders <-chan Order, signals <-chan os.Signal) (Order, bool) {
 	for {
 		select {
@@ -100,8 +106,8 @@ func await(orders <-chan Order, signals <-chan os.Signal) (Order, bool) {
 	}
 }
 
-// passedOn are the signals that a command gets, without those that are ignored:
-// nohup(1) ignores them on purpose. Caught, they do not end the process that forwards them.
+// passedOn returns the signals that are passed on to the command. It leaves out ignored signals, because nohup(1) ignores signals on
+// purpose. The process that forwards the signals catches them, so that the signals do not end that process.
 func passedOn() (passed []os.Signal) {
 	for _, s := range []syscall.Signal{
 		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
@@ -117,27 +123,27 @@ func passedOn() (passed []os.Signal) {
 // warden watches over one command.
 type warden struct {
 	setup Setup
-	drain time.Duration // the part of the time left until all must be dead
-	slack time.Duration // between SIGKILL and the moment at which all must be dead
+	drain time.Duration // the part of the time left until all processes must be dead
+	slack time.Duration // between SIGKILL and the moment when all processes must be dead
 	waker waker
 
 	pid    int
-	ended  bool // the command itself; something of it may be left
+	ended  bool // the command itself has ended; its processes may be left
 	result Result
-	until  Instant // everything must be dead
-	killAt Instant // a stop's grace is over
-	swept  Instant // SIGKILL was last sent to all
+	until  Instant // all processes must be dead
+	killAt Instant // the grace of a stop is over
+	swept  Instant // SIGKILL was last sent to all processes
 	sweeper
 }
 
-// attend returns when there is nothing left to watch over.
+// attend returns when there is no process left to watch.
 func (w *warden) attend(orders <-chan Order, signals <-chan os.Signal) {
 	ended := reap(w.pid)
 	for {
 		timer := time.NewTimer(w.untilNext())
 		select {
 		case o, ok := <-orders:
-			if !ok { // our parent is dead
+			if !ok { // the parent is dead
 				orders = nil
 				w.stop(Now().Add(w.setup.Grace))
 				break
@@ -166,7 +172,7 @@ func (w *warden) obey(o Order) {
 	if o.Signal != 0 {
 		w.signal(syscall.Signal(o.Signal))
 		if ends(syscall.Signal(o.Signal)) {
-			w.signal(syscall.SIGCONT) // as timeout(1) does: a stopped process does not hear the other
+			w.signal(syscall.SIGCONT) // as timeout(1) does, because a stopped process does not receive the other signal
 		}
 	}
 	if o.Stop != 0 {
@@ -174,7 +180,7 @@ func (w *warden) obey(o Order) {
 	}
 }
 
-// extend moves the deadline, and with it when we must be awake.
+// extend moves the deadline, and the time of the timer.
 func (w *warden) extend(until Instant) {
 	if until != 0 {
 		w.until = until
@@ -182,7 +188,7 @@ func (w *warden) extend(until Instant) {
 	}
 }
 
-// stop sends the command's stop signal, once, and fixes when SIGKILL follows.
+// stop sends the command's stop signal once, and sets the time of SIGKILL.
 func (w *warden) stop(killAt Instant) {
 	if w.killAt != 0 {
 		w.killAt = earlier(w.killAt, killAt)
@@ -192,11 +198,11 @@ func (w *warden) stop(killAt Instant) {
 	if !w.ended {
 		w.result.Stopped = true
 		w.signal(w.setup.stopSignal())
-		w.signal(syscall.SIGCONT) // a stopped process does not hear the other
+		w.signal(syscall.SIGCONT) // a stopped process does not receive the other signal
 	}
 }
 
-// kill is when SIGKILL comes; 0 is never.
+// kill returns the time at which SIGKILL is sent; 0 means never.
 func (w *warden) kill() Instant {
 	if w.until == 0 {
 		return w.killAt
@@ -204,11 +210,11 @@ func (w *warden) kill() Instant {
 	return earlier(w.killAt, w.until.Add(-w.slack))
 }
 
-// latest is the time of SIGTERM without an order to stop: baton, which should have given
-// it, is stopped or hangs.
+// latest returns the time when SIGTERM is sent without an order to stop, because baton, which should have sent the order, is stopped or
+// hangs.
 func (w *warden) latest() Instant { return w.until.Add(-w.slack - w.drain/2) }
 
-// last is latest if that is still to come, else 0.
+// last returns the time of the method latest if SIGTERM may still have to be sent, otherwise 0.
 func (w *warden) last() Instant {
 	if w.until == 0 || w.killAt != 0 {
 		return 0
@@ -216,7 +222,7 @@ func (w *warden) last() Instant {
 	return w.latest()
 }
 
-// untilNext is how long there is nothing to do.
+// untilNext returns the time until the next step is due.
 func (w *warden) untilNext() time.Duration {
 	next := earlier(w.kill(), w.last())
 	if next == 0 {
@@ -237,15 +243,15 @@ func (w *warden) act() {
 	}
 }
 
-// sweep kills all that can be found.
+// sweep kills all processes that can be found.
 func (w *warden) sweep() {
 	if !w.ended && w.setup.Group == 0 {
-		_ = syscall.Kill(-w.pid, syscall.SIGKILL) // all of the group at once, before it can fork
+		_ = syscall.Kill(-w.pid, syscall.SIGKILL) // the whole group at once, before it can fork
 	}
 	w.sweeper.sweep()
 }
 
-// exited notes how the command ended. It reports whether there is nothing left to do.
+// exited records how the command ended. It reports whether there is no work left.
 func (w *warden) exited(status syscall.WaitStatus) bool {
 	w.ended = true
 	if status.Signaled() {
@@ -256,7 +262,7 @@ func (w *warden) exited(status syscall.WaitStatus) bool {
 	if w.setup.Leave && !w.result.Stopped {
 		return true
 	}
-	if childless() { // as most are: the look at every process is saved
+	if childless() { // this is usual, and saves the search through every process
 		return true
 	}
 	if rest := descendants(os.Getpid()); len(rest) > 0 {
@@ -265,27 +271,25 @@ func (w *warden) exited(status syscall.WaitStatus) bool {
 		signalEach(rest, syscall.SIGCONT)
 		w.killAt = earlier(w.killAt, Now().Add(w.setup.Grace))
 	}
-	return false // reap says when nothing is left
+	return false // reap reports when no process is left
 }
 
-// signal sends a signal to the command: to its group if it has one of its own, else
-// to all that it has started.
+// signal sends a signal to the command: to its group if it has its own group, otherwise to all processes that it has started.
 func (w *warden) signal(s syscall.Signal) {
 	if w.setup.Group == 0 && !w.ended {
-		_ = syscall.Kill(-w.pid, s) // it may have ended
+		_ = syscall.Kill(-w.pid, s) // the process may have ended
 		return
 	}
 	signalEach(descendants(os.Getpid()), s)
 }
 
-// ends reports whether a signal ends a process that does not handle it. Most likely that
-// is the sender's intention.
+// ends reports whether a signal ends a process that does not handle the signal. Ending the process is then most likely the sender's
+// intention.
 func ends(s syscall.Signal) bool {
 	return s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGQUIT
 }
 
-// forwardable are the signals that say something to the command, not to the
-// process that they were sent to.
+// forwardable reports whether a signal is meant for the command, and not for the process that received the signal.
 func forwardable(s syscall.Signal) bool {
 	switch s {
 	case syscall.SIGCHLD, syscall.SIGURG, syscall.SIGPIPE, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGTSTP, syscall.SIGCONT:
@@ -294,12 +298,11 @@ func forwardable(s syscall.Signal) bool {
 	return true
 }
 
-// TooLate is the errno of a command that had no time left when its turn came: we, or who gave
-// the order, had stood still. No exec fails with it.
+// TooLate is the errno for a command that had no time left when its turn came, because the warden or baton had been stopped. No exec fails
+// with this errno.
 const TooLate = syscall.ETIME
 
-// inTime reports whether the command may begin. Waiting orders may have moved the deadline:
-// baton sends them every 50 ms.
+// inTime reports whether the command may begin. Waiting orders may have moved the deadline, because baton sends an order every 50 ms.
 func (w *warden) inTime(orders <-chan Order) bool {
 	const another = 100 * time.Millisecond
 	patience := time.After(another)
@@ -346,16 +349,15 @@ func errnoOf(err error) syscall.Errno {
 	return syscall.EINVAL
 }
 
-// isText tells a script from a program of another architecture, as shells do: by a NUL at its
-// beginning.
+// isText distinguishes a script from a program of another architecture, as shells do: it looks for a NUL byte at the beginning.
 func isText(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return false
 	}
-	defer f.Close() // it was read
+	defer f.Close() // the file was only read
 	head := make([]byte, 80)
-	n, _ := f.Read(head)         // an empty script is one
+	n, _ := f.Read(head)         // an empty file is a script
 	for _, b := range head[:n] { //nolint:modernize // package slices is not for a process that begins before main
 		if b == 0 {
 			return false

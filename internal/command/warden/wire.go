@@ -9,27 +9,27 @@ import (
 	"time"
 )
 
-// Order is what baton tells the warden, a line each. The first one has Setup.
+// Order is a message from baton to the warden, one message on each line. The first order contains the Setup.
 type Order struct {
 	Setup  *Setup
-	Until  Instant // everything must be dead then
+	Until  Instant // all processes must be dead at this time
 	Signal int     // pass it on
-	Stop   Instant // SIGTERM now, SIGKILL then
+	Stop   Instant // SIGTERM is sent now, SIGKILL at this time
 }
 
-// Setup is the command. It comes over the socket: a warden may have started before its command was chosen.
+// Setup describes the command. It comes through the socket, because a warden may have started before its command was chosen.
 type Setup struct {
 	Path  string
 	Argv  []string
 	Env   []string
 	Dir   string // "" is the current one
 	Grace time.Duration
-	Drain time.Duration // the part of the time left until everything must be dead; 0: Grace
+	Drain time.Duration // the part of the time left until all processes must be dead; 0: Grace
 	Leave bool
-	// Group is the process group to run in: a terminal's, so that its keys reach
-	// the command as if there were no baton. 0 is a new one.
+	// Group is the process group of the command: the terminal's group, so that the terminal's keys reach the command as if there were no
+	// baton. 0 means a new group.
 	Group int
-	// StopSignal asks it to end; 0 is SIGTERM.
+	// StopSignal is the signal that asks the command to end; 0 means SIGTERM.
 	StopSignal int
 	Settings   Settings
 }
@@ -37,26 +37,25 @@ type Setup struct {
 // Report is a message from the warden.
 type Report struct {
 	Pid    int     // the command has started
-	Errno  int     // it cannot be started
-	Step   Step    // which of its settings it was that the kernel refused
-	Result *Result // it has ended
+	Errno  int     // the command cannot be started
+	Step   Step    // the setting that the kernel refused
+	Result *Result // the command has ended
 }
 
-// Result is how a command ended.
+// Result says how a command ended.
 type Result struct {
 	Code, Signal int
 	Stopped      bool
 	Rest         int
 }
 
-// Instant is a reading of CLOCK_BOOTTIME, which all processes of a machine share,
-// in nanoseconds. Zero is none.
+// Instant is a time of CLOCK_BOOTTIME in nanoseconds. All processes of a machine share this clock. Zero means no time.
 type Instant int64
 
-// Add is the instant a while later.
+// Add returns the instant that is d later.
 func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
 
-// Sub is the time since another one.
+// Sub returns the time since another instant.
 func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
 
 func earlier(a, b Instant) Instant {
@@ -111,7 +110,7 @@ func parseOrder(text string) (Order, error) {
 	return o, nil
 }
 
-// unquoted reads words, each in quotes, with a space before all but the first.
+// unquoted reads quoted words. There is a space before each word except the first.
 func unquoted(text string) (words []string, err error) {
 	for text = " " + text; text != ""; {
 		quoted, err := strconv.QuotedPrefix(strings.TrimPrefix(text, " "))
@@ -152,13 +151,14 @@ func parseReport(text string) (Report, error) {
 	return r, err
 }
 
-// Reports passes on the messages of the warden until it is gone.
+// Reports returns a channel with the messages of the warden. The channel is closed when the warden has ended, or at a message that cannot
+// be parsed.
 func Reports(r io.Reader) <-chan Report { return receive(r, parseReport) }
 
-// longestLine has room for the longest command line that the kernel takes, quoted.
+// longestLine is a size in bytes that has room for the longest command line that the kernel accepts, in quotes.
 const longestLine = 16 << 20
 
-// receive passes on the messages of the other side until it closes.
+// receive returns a channel with the messages in r. The channel is closed at the end of r, or at a message that cannot be parsed.
 func receive[T any](r io.Reader, parse func(string) (T, error)) <-chan T {
 	messages := make(chan T)
 	go func() {
@@ -176,7 +176,7 @@ func receive[T any](r io.Reader, parse func(string) (T, error)) <-chan T {
 	return messages
 }
 
-// line is a message in the making: words that each end with a space.
+// line is an unfinished message: words that each end with a space.
 type line []byte
 
 func (l *line) number(ns ...int64) {
@@ -185,7 +185,7 @@ func (l *line) number(ns ...int64) {
 	}
 }
 
-// words are quoted, with a space before all but the first.
+// words writes words in quotes, with a space before each word except the first.
 func (l *line) words(lists ...[]string) {
 	space := ""
 	for _, list := range lists {
@@ -201,9 +201,10 @@ func (l line) write(w io.Writer) error {
 	return err
 }
 
-var errWire = errors.New("warden: not what the other side writes")
+var errWire = errors.New("warden: unexpected message from the other process")
 
-// numbers reads that many words.
+// numbers parses the words at the beginning of text as numbers. The argument many is the number of words. numbers also returns the rest of
+// the text.
 func numbers(text string, many int) ([]int64, string, error) {
 	ns := make([]int64, many)
 	for i := range ns {

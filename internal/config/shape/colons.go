@@ -6,11 +6,11 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// whole puts the texts of flow lists together that the scanner has cut at a colon: within braces it takes the colon of
-// {cluster: [10.0.0.1:7000]} for the one of a pair. In YAML a colon within a text ends it only before a space.
+// whole joins texts in flow lists that the scanner has split at a colon. Inside of braces, as in {cluster: [10.0.0.1:7000]}, the scanner
+// treats the colon of the address as the colon of a key. In YAML a colon inside of a text ends the text only if a space follows.
 func whole(all token.Tokens) token.Tokens {
 	var out token.Tokens
-	var lists []bool // whether the brackets that are open are of a list
+	var lists []bool // whether each open bracket belongs to a list
 	for i := 0; i < len(all); i++ {
 		t := all[i]
 		switch t.Type {

@@ -7,15 +7,16 @@ import (
 )
 
 var (
-	// A value without quotes that begins with a letter that YAML keeps for itself: of a block, and within brackets.
+	// blockValue and flowValue match a value without quotes that begins with a character that YAML reserves. blockValue is for block style,
+	// and flowValue is for values inside of brackets.
 	blockValue = regexp.MustCompile("^[ \\t]*(?:- +)*(?:([A-Za-z_][\\w.-]*): +)?([@`*%&!][^#]*)")
 	flowValue  = regexp.MustCompile("[{,\\[] *(?:([A-Za-z_][\\w.-]*): +)?([@`*%&!][^,}\\]]*)")
-	// A schedule holds no secret.
+	// schedule matches a schedule, which never contains a secret.
 	schedule = regexp.MustCompile("^(@[a-z]+( [0-9a-z.]+)?|[-0-9A-Za-z*/,?#LW]+( +[-0-9A-Za-z*/,?#LW]+){4})$")
 )
 
-// Unquoted returns the right spelling of a line whose value lacks its quotes; "" if no value does. It shows only known
-// keys, and of values only schedules: any other value may be a secret.
+// Unquoted returns the correct spelling of a line whose value lacks quotes. It returns "" if no value lacks quotes. It shows only known
+// keys and, of the values, only schedules, because any other value may be a secret.
 func Unquoted(text string, line int, known func(key string) bool) string {
 	lines := strings.Split(text, "\n")
 	if line < 1 || line > len(lines) {

@@ -1,5 +1,5 @@
-// Package shape splits YAML into the parser's words. It refuses a text that is nested too deep, too wide or too dense,
-// before it is parsed: a leader that reloads must not lose its lease, or its memory, over a file that is no configuration.
+// Package shape splits YAML into the tokens of the parser. It rejects a text that is nested too deeply, too wide or too dense before the
+// text is parsed. Otherwise a leader that reloads an invalid file could lose its lease, or use up its memory.
 package shape
 
 import (
@@ -12,44 +12,45 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// The limits of a file's shape. The parser's time and memory grow with the square of depth and width, and of keys
-// without values, anchors and tags: without limits 60 KB of brackets take 1.5 GB, and 1 MiB of tags takes minutes.
+// These are the limits of a file's structure. The parser's time and memory grow with the square of the depth and the width, and with the
+// square of the number of keys without values, anchors and tags. Without limits, 60 KB of brackets need 1.5 GB, and 1 MiB of tags need
+// minutes.
 const (
-	maxTokens  = 300_000 // a thousand jobs have 100,000
-	maxNulls   = 2000    // keys without a value, in braces
-	maxMarks   = 100     // anchors, aliases, tags and directives; the decoder refuses the first one, with its path
-	maxDepth   = 32      // mappings and lists within each other; baton's own settings have 8
-	maxKeys    = 2000    // of one mapping: no table has more columns
-	maxEntries = 10_000  // of one list
+	maxTokens  = 300_000 // a file with a thousand jobs has 100,000 tokens
+	maxNulls   = 2000    // keys without a value, inside of braces
+	maxMarks   = 100     // anchors, aliases, tags and directives; the decoder rejects the first one and names its path
+	maxDepth   = 32      // nested mappings and lists; baton's own settings need 8 levels
+	maxKeys    = 2000    // keys of one mapping; no table has more columns
+	maxEntries = 10_000  // entries of one list
 )
 
-// collection is a mapping or a list that is open.
+// collection is a mapping or a list whose end has not been read yet.
 type collection struct {
-	column        int  // of a block: where it is indented to
-	flow          bool // it is in brackets
+	column        int  // the indentation of a block
+	flow          bool // the collection is in brackets
 	keys, entries int
 }
 
-// shape follows which mappings and lists are open, token by token.
+// shape records which mappings and lists are open after each token.
 type shape struct {
 	open []collection
-	// tokens, nulls and marks count against the limits. broken: the last token is one that the parser refuses.
+	// tokens, nulls and marks are the counts that are compared with the limits. broken means that the parser rejects the last token.
 	tokens, nulls, marks int
 	broken               bool
 
-	line int          // of the last token
-	last *token.Token // in this line
+	line int          // the line of the last token
+	last *token.Token // the last token in this line
 }
 
-// Excess is the error of a file that exceeds a limit, at its place.
-type Excess struct {
+// LimitError is the error of a file that exceeds a limit, with the place in the file.
+type LimitError struct {
 	Line, Column int
 	Message      string
 }
 
-func (e *Excess) Error() string { return e.Message }
+func (e *LimitError) Error() string { return e.Message }
 
-// Tokens splits a text into the parser's words. Its error is an Excess.
+// Tokens splits a text into the tokens of the parser. Its error is a LimitError.
 func Tokens(text string) (all token.Tokens, err error) {
 	var s scanner.Scanner
 	s.Init(text)
@@ -59,19 +60,19 @@ func Tokens(text string) (all token.Tokens, err error) {
 		if errors.Is(err, io.EOF) {
 			return whole(all), nil
 		}
-		for _, t := range some { // also after an error: the parser tells it by the words
+		for _, t := range some { // also after an error, because the parser finds the error in the tokens
 			if message := at.add(t); message != "" {
-				return nil, &Excess{Line: t.Position.Line, Column: t.Position.Column, Message: message}
+				return nil, &LimitError{Line: t.Position.Line, Column: t.Position.Column, Message: message}
 			}
 			all.Add(t)
-			if at.broken { // further mistakes would only be its consequences
+			if at.broken { // further mistakes would only result from this one
 				return whole(all), nil
 			}
 		}
 	}
 }
 
-// add follows a token. It returns what exceeds a limit; "" if nothing does.
+// add records a token. It returns the name of the exceeded limit, or "".
 func (s *shape) add(t *token.Token) string {
 	if t.Type == token.CommentType || t.Position == nil {
 		return ""
@@ -111,7 +112,7 @@ func (s *shape) add(t *token.Token) string {
 	return s.excess()
 }
 
-// dedent ends the blocks that are indented further than a line.
+// dedent closes the blocks whose indentation is larger than the argument column.
 func (s *shape) dedent(column int) {
 	for n := len(s.open); n > 0 && !s.open[n-1].flow && s.open[n-1].column > column; n-- {
 		s.open = s.open[:n-1]
@@ -125,7 +126,7 @@ func (s *shape) null() {
 	}
 }
 
-// close ends the innermost brackets. It reports whether there are any.
+// close closes the innermost open brackets. It reports whether any brackets were open.
 func (s *shape) close() bool {
 	for n, c := range slices.Backward(s.open) {
 		if c.flow {
@@ -136,7 +137,7 @@ func (s *shape) close() bool {
 	return false
 }
 
-// in is the collection that has an entry at a column. A block begins with its first entry.
+// in returns the collection that contains an entry at the column. It opens a block if this is the block's first entry.
 func (s *shape) in(column int) *collection {
 	n := len(s.open)
 	if n == 0 || !s.open[n-1].flow && s.open[n-1].column < column {

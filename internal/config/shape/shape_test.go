@@ -47,7 +47,7 @@ func TestDepthAndWidthAreRefusedWithTheirPlace(t *testing.T) {
 		"a comment in the middle": {strings.Repeat("[\n# ]\n", 40), "nested deeper than 32"},
 	} {
 		_, err := Tokens(c.text)
-		excess, ok := errors.AsType[*Excess](err)
+		excess, ok := errors.AsType[*LimitError](err)
 		if !ok {
 			t.Errorf("%s is taken: %v", name, err)
 			continue
@@ -74,7 +74,8 @@ func TestWhatIsHonestPasses(t *testing.T) {
 	}
 }
 
-// The parser tells the first fault. To read on would only take time: it grows with the square of these.
+// TestWhatIsBrokenIsReadToItsFirstFault checks that reading stops at the first mistake, which the parser reports. The time for the rest of
+// these texts would grow with the square of their length.
 func TestWhatIsBrokenIsReadToItsFirstFault(t *testing.T) {
 	for name, text := range map[string]string{
 		"a bracket too much": "a: [1]\nb: " + strings.Repeat("]", 100_000),

@@ -1,4 +1,24 @@
-// Package abdication ends the terms of a leader that does not reach its databases.
+// Package abdication ends the term of a leader that reaches Redis but not the databases of its jobs, so that another node can try.
+//
+//	         a database is silent for abdicate_after,
+//	         and another node may lead
+//	leading ─────────────────────────────────────────► cooling down
+//	   ▲                                                    │ the time is over and the databases answer,
+//	   └───── campaigns again ◄─────────────────────────────┘ or no node leads
+//
+// [Abdicator] decides. Watch runs in a term and pings the databases over its own connections. ComeBack runs beside the election and
+// ends the cool-down. [CoolDown] says to the rest of the node until when the node cools down.
+//
+// The invariants:
+//
+//   - A node abdicates only if there is another candidate that is not cooling down. So if no node reaches the database, one of the nodes
+//     continues to lead, and the lead does not move in a circle.
+//   - Another abdication soon after a cool-down doubles the next cool-down, up to a limit.
+//   - The other nodes read the cool-down in Redis. If a node cannot read the cool-down, it only lacks this information, because no
+//     decision depends on it.
+//
+// Failures: if the election cannot be read, the leader stays. If no other node takes the lead, the node campaigns before its cool-down
+// ends, because a leader without its database is better than none.
 package abdication
 
 import (
@@ -18,26 +38,24 @@ import (
 )
 
 const (
-	// longestCoolDown bounds how long a node stands aside at least, however often it abdicates.
+	// longestCoolDown limits the minimum length of a cool-down, however often the node abdicates.
 	longestCoolDown = 5 * time.Minute
-	// untilCalled is longer than any outage: a node that abdicated stands aside until it is
-	// called back, see awaitCoolDown.
+	// untilCalled is longer than any outage, because awaitCoolDown ends the cool-down of a node that has abdicated.
 	untilCalled = 365 * 24 * time.Hour
-	// soonAgain is how long after a cool-down an abdication counts as another one of
-	// the same trouble: the next cool-down is twice as long.
+	// soonAgain is a time after a cool-down. Another abdication during this time counts as the same trouble, so that the next cool-down is
+	// twice as long.
 	soonAgain = 10 * time.Minute
 )
 
-// pinger is a database, as far as its presence is concerned.
+// pinger is the part of a database that checks whether the database answers.
 type pinger interface {
 	Ping(ctx context.Context) error
 }
 
-// Abdicator ends the term of a leader that reaches Redis but not a database that its
-// jobs write to, if another node may try. It leaves the lead to others for a cool-down, and
-// then until it reaches its databases again: that one may not reach them either, and is
-// then the last to try, instead of the lead going round and ending every run with each move.
-// A database that comes and goes makes the cool-downs grow.
+// Abdicator ends the term of a leader that reaches Redis but not a database that its jobs write to, if another node may try. The node
+// leaves the lead to others for a cool-down, and then until it reaches its databases again. A leader stays if all other candidates are
+// cooling down. Otherwise the lead would move from node to node, and each move would end all runs. A database that fails repeatedly makes
+// the cool-downs longer.
 type Abdicator struct {
 	nodeID      string
 	after       time.Duration // election.abdicate_after
@@ -45,25 +63,24 @@ type Abdicator struct {
 	election    site.Election
 	coolDown    *CoolDown
 	log         *zap.Logger
-	abdications chan abdicated // one has begun
+	abdications chan abdicated // receives each abdication when it has begun
 
 	mu        sync.Mutex
 	databases map[string]pinger // of the jobs in force
 
-	// Of the running term alone:
+	// The fields below may only be used in the running term.
 	last time.Time     // the last abdication
-	cool time.Duration // and its cool-down; 0: none yet
+	cool time.Duration // the cool-down of the last abdication; 0: none yet
 }
 
-// abdicated is the minimum time for which a node stands aside, and the reason. over is closed
-// when the node no longer stands aside.
+// abdicated says why a node cools down, and for how long at least. over is closed when the cool-down has ended.
 type abdicated struct {
 	lasts  time.Duration
 	reason string
 	over   chan struct{}
 }
 
-// New makes the abdicator of a node. It notes in coolDown when it stands aside.
+// New returns the abdicator of a node. It records the node's cool-downs in coolDown.
 func New(c config.Config, probes site.Databases, e site.Election, coolDown *CoolDown, log *zap.Logger) *Abdicator {
 	a := &Abdicator{
 		nodeID: c.Node.ID, after: c.Election.AbdicateAfter, poll: c.Election.PollInterval,
@@ -73,8 +90,7 @@ func New(c config.Config, probes site.Databases, e site.Election, coolDown *Cool
 	return a
 }
 
-// Use says which databases matter: those that the configuration's jobs write to. A watch
-// that goes on does not mind.
+// Use sets the databases to watch, which are the databases that the configuration's jobs write to. It does not disturb a running Watch.
 func (a *Abdicator) Use(probes site.Databases, c config.Config) {
 	used := map[string]pinger{}
 	for _, j := range c.Jobs {
@@ -93,9 +109,8 @@ func (a *Abdicator) used() map[string]pinger {
 	return a.databases
 }
 
-// OpenProbes opens the databases that jobs write to a second time, so that jobs
-// which use all connections are not taken for a database that is away. A file has no
-// connection to lose. It connects to nothing yet.
+// OpenProbes opens the databases of the jobs a second time, so that a database whose connections are all used by jobs does not seem to
+// be away. Databases in a file are left out, because they have no connection that could be lost. OpenProbes does not connect yet.
 func OpenProbes(c config.Config) (site.Databases, error) {
 	used := map[string]config.Database{}
 	for _, j := range c.Jobs {
@@ -107,15 +122,15 @@ func OpenProbes(c config.Config) (site.Databases, error) {
 	return site.OpenDatabases(c)
 }
 
-// pace is the interval between two checks of the databases.
+// pace returns the interval between two checks of the databases.
 func (a *Abdicator) pace() time.Duration {
 	return min(max(a.after/6, 200*time.Millisecond), 5*time.Second)
 }
 
-// Watch returns when ctx ends, with nil, or when this node must let others lead.
+// Watch returns nil when ctx ends, or an Abdication when this node must let other nodes lead.
 func (a *Abdicator) Watch(ctx context.Context) *elector.Abdication {
 	if a.cool > 0 {
-		a.note(ctx, 0, "") // it leads again
+		a.note(ctx, 0, "") // the node leads again
 	}
 	databases := a.used()
 	if len(databases) == 0 {
@@ -143,7 +158,7 @@ func (a *Abdicator) Watch(ctx context.Context) *elector.Abdication {
 			warned = false
 		case a.alone(ctx):
 			if !warned {
-				a.log.Warn("a database is away, and no other node is there to try: going on",
+				a.log.Warn("a database does not answer, and no other node can take over: this node goes on leading",
 					zap.String("database", name), zap.Duration("for", silent.Round(100*time.Millisecond)))
 			}
 			warned = true
@@ -153,7 +168,7 @@ func (a *Abdicator) Watch(ctx context.Context) *elector.Abdication {
 	}
 }
 
-// ask asks every database whether it is there, and notes when it last was.
+// ask asks every database for an answer. If a database answers, ask records the time in reached.
 func (a *Abdicator) ask(ctx context.Context, databases map[string]pinger, reached map[string]time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, a.pace())
 	defer cancel()
@@ -173,7 +188,7 @@ func (a *Abdicator) ask(ctx context.Context, databases map[string]pinger, reache
 	wg.Wait()
 }
 
-// silent is the first database that has been away for too long, and how long.
+// silent returns the first database that has been away for too long, and how long it has been away.
 func (a *Abdicator) silent(reached map[string]time.Time) (string, time.Duration) {
 	for _, name := range slices.Sorted(maps.Keys(reached)) {
 		if away := time.Since(reached[name]); away >= a.after {
@@ -183,14 +198,14 @@ func (a *Abdicator) silent(reached map[string]time.Time) (string, time.Duration)
 	return "", 0
 }
 
-// alone reports whether no other node could lead now: one that stands aside has
-// tried already.
+// alone reports whether no other node could lead now. A node in its cool-down does not count, because it has already tried. alone also
+// returns true if the election cannot be read.
 func (a *Abdicator) alone(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	p, err := a.election.Picture(ctx, 0)
+	p, err := a.election.State(ctx, 0)
 	if err != nil {
-		return true // the election has other troubles
+		return true // the election has another problem
 	}
 	for _, n := range p.Candidates() {
 		if _, coolsDown := p.CoolDowns[n.ID]; n.ID != a.nodeID && !coolsDown {
@@ -207,24 +222,24 @@ func (a *Abdicator) abdicate(ctx context.Context, reason string) *elector.Abdica
 		a.cool = a.after
 	}
 	a.last = time.Now()
-	a.log.Warn("abdicating: another node may try", zap.String("reason", reason), zap.Duration("cool_down", a.cool))
+	a.log.Warn("abdicating, so that another node can try", zap.String("reason", reason), zap.Duration("cool_down", a.cool))
 	a.note(ctx, a.cool, reason)
 	a.coolDown.Begin(a.cool, reason)
 	c := abdicated{lasts: a.cool, reason: reason, over: make(chan struct{})}
 	select {
-	case <-a.abdications: // the one before is not waited for: its term is over
+	case <-a.abdications: // nothing waits for the previous abdication any more, because its term is over
 	default:
 	}
 	a.abdications <- c
 	return &elector.Abdication{Reason: reason, CoolDown: untilCalled, Over: c.over}
 }
 
-// note informs the others how long this node stands aside.
+// note informs the other nodes how long this node cools down. A duration of 0 means that the cool-down is over.
 func (a *Abdicator) note(ctx context.Context, d time.Duration, reason string) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if err := a.election.SetCoolDown(ctx, a.nodeID, d, reason); err != nil {
-		a.log.Debug("the others do not know that this node stands aside", zap.Error(err))
+		a.log.Debug("cannot tell the other nodes that this node stands aside", zap.Error(err))
 	}
 }
 
@@ -245,10 +260,9 @@ func (a *Abdicator) ComeBack(ctx context.Context) {
 	}
 }
 
-// awaitCoolDown waits until this node may lead again, and says why; "" if ctx ends first. That is
-// when the cool-down is over and the databases answer here; or at once if no other node
-// leads: the other nodes may have died meanwhile, and a leader without its database is
-// better than none.
+// awaitCoolDown waits until this node may lead again, and returns the reason, or "" if ctx ends first. The node may lead when the
+// cool-down is over and its databases answer. It may lead immediately if no other node leads, because the other nodes may have died
+// since, and a leader without its database is better than none.
 func (a *Abdicator) awaitCoolDown(ctx context.Context, c abdicated) string {
 	sitting, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -291,8 +305,8 @@ func (a *Abdicator) reachesAll(ctx context.Context) bool {
 	return len(reached) == len(databases)
 }
 
-// vacant waits until no node leads at two readings in a row, although one may: at one
-// alone the lock may be on its way from one to the other. False if ctx ends first.
+// vacant waits until two successive readings show that no node leads, although a node may lead. One reading is not enough, because the
+// lock may just be passing from one leader to the next. It returns false if ctx ends first.
 func (a *Abdicator) vacant(ctx context.Context) bool {
 	ticker := time.NewTicker(a.poll)
 	defer ticker.Stop()
@@ -303,7 +317,7 @@ func (a *Abdicator) vacant(ctx context.Context) bool {
 		case <-ticker.C:
 		}
 		attempt, cancel := context.WithTimeout(ctx, time.Second)
-		p, err := a.election.Picture(attempt, 0)
+		p, err := a.election.State(attempt, 0)
 		cancel()
 		if vacancies++; err != nil || p.Owner != "" || p.Paused != nil || p.Quarantine > 0 {
 			vacancies = 0

@@ -17,7 +17,7 @@ import (
 	"baton/internal/redislock"
 )
 
-// distant is a database that a test takes away.
+// distant is a database that a test can make unreachable.
 type distant struct {
 	mu   sync.Mutex
 	away bool
@@ -44,18 +44,18 @@ func (d *distant) Ping(ctx context.Context) error {
 	return nil
 }
 
-// drawn is an election as a test draws it.
+// drawn is an election whose state a test sets.
 type drawn struct {
 	site.Election
 	mu        sync.Mutex
-	picture   redislock.Picture
-	coolDowns []time.Duration // what this node has noted
+	state     redislock.ElectionState
+	coolDowns []time.Duration // the cool-downs that this node has recorded
 }
 
-func (d *drawn) Picture(context.Context, int) (redislock.Picture, error) {
+func (d *drawn) State(context.Context, int) (redislock.ElectionState, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	p := d.picture
+	p := d.state
 	p.Now = time.Now()
 	p.Nodes = slices.Clone(p.Nodes)
 	for i := range p.Nodes {
@@ -73,24 +73,23 @@ func (d *drawn) SetCoolDown(_ context.Context, _ string, cool time.Duration, _ s
 	return nil
 }
 
-// noted is what this node has noted last.
+// noted returns the cool-down that this node has recorded last.
 func (d *drawn) noted() time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.coolDowns[len(d.coolDowns)-1]
 }
 
-func (d *drawn) draw(change func(*redislock.Picture)) {
+func (d *drawn) draw(change func(*redislock.ElectionState)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	change(&d.picture)
+	change(&d.state)
 }
 
-// resigner is the abdicator of node a, which has a live companion b, and its
-// database main.
+// resigner returns the abdicator of node a, which has a live companion b, and its database main.
 func resigner(t *testing.T) (*Abdicator, *drawn, *distant) {
 	t.Helper()
-	e := &drawn{picture: redislock.Picture{Nodes: []redislock.Node{{ID: "a"}, {ID: "b"}}}}
+	e := &drawn{state: redislock.ElectionState{Nodes: []redislock.Node{{ID: "a"}, {ID: "b"}}}}
 	db := &distant{}
 	return &Abdicator{
 		nodeID: "a", after: 30 * time.Second, poll: 2 * time.Second, databases: map[string]pinger{"main": db, "other": &distant{}},
@@ -153,12 +152,14 @@ func TestADatabaseThatAnswersNowAndThenIsNotAway(t *testing.T) {
 }
 
 func TestALeaderWithoutItsDatabaseGoesOnWhereNobodyElseCouldLead(t *testing.T) {
-	others := map[string]func(p *redislock.Picture){
-		"no other node":    func(p *redislock.Picture) { p.Nodes = p.Nodes[:1] },
-		"an observer":      func(p *redislock.Picture) { p.Nodes[1].Observer = true },
-		"one long gone":    func(p *redislock.Picture) { p.Nodes[1].SeenMS = 1 },
-		"one that was it":  func(p *redislock.Picture) { p.CoolDowns = map[string]redislock.CoolDown{"b": {Left: time.Second}} },
-		"a foreign reader": func(p *redislock.Picture) { p.Nodes = nil },
+	others := map[string]func(p *redislock.ElectionState){
+		"no other node": func(p *redislock.ElectionState) { p.Nodes = p.Nodes[:1] },
+		"an observer":   func(p *redislock.ElectionState) { p.Nodes[1].Observer = true },
+		"one long gone": func(p *redislock.ElectionState) { p.Nodes[1].SeenMS = 1 },
+		"one that was it": func(p *redislock.ElectionState) {
+			p.CoolDowns = map[string]redislock.CoolDown{"b": {Left: time.Second}}
+		},
+		"a foreign reader": func(p *redislock.ElectionState) { p.Nodes = nil },
 	}
 	for name, change := range others {
 		t.Run(name, func(t *testing.T) {
@@ -169,7 +170,7 @@ func TestALeaderWithoutItsDatabaseGoesOnWhereNobodyElseCouldLead(t *testing.T) {
 				if got, after := abdicates(t, a, time.Hour); got != nil {
 					t.Fatalf("abdicated after %v: %v", after, got)
 				}
-				e.draw(func(p *redislock.Picture) { p.CoolDowns, p.Nodes = nil, []redislock.Node{{ID: "a"}, {ID: "b"}} })
+				e.draw(func(p *redislock.ElectionState) { p.CoolDowns, p.Nodes = nil, []redislock.Node{{ID: "a"}, {ID: "b"}} })
 				if got, _ := abdicates(t, a, time.Hour); got == nil {
 					t.Error("did not abdicate when another node was there")
 				}
@@ -222,8 +223,8 @@ func TestWhoAbdicatedComesBackIfNobodyElseLeads(t *testing.T) {
 				return false
 			}
 		}
-		cools := func(p func(*redislock.Picture)) {
-			e.draw(func(old *redislock.Picture) { *old = redislock.Picture{}; p(old) })
+		cools := func(p func(*redislock.ElectionState)) {
+			e.draw(func(old *redislock.ElectionState) { *old = redislock.ElectionState{}; p(old) })
 			a.coolDown.Begin(time.Minute, "x")
 			over = make(chan struct{})
 			select {
@@ -232,27 +233,27 @@ func TestWhoAbdicatedComesBackIfNobodyElseLeads(t *testing.T) {
 				t.Fatal("the cool-down before is not over: nothing takes another one")
 			}
 		}
-		home := func() { // ends what still goes on
+		home := func() { // ends the goroutines that still run
 			t.Helper()
-			e.draw(func(p *redislock.Picture) { *p = redislock.Picture{} })
+			e.draw(func(p *redislock.ElectionState) { *p = redislock.ElectionState{} })
 			if !comesBack(time.Minute) {
 				t.Error("did not come back in the end")
 			}
 		}
 
-		cools(func(*redislock.Picture) {})
+		cools(func(*redislock.ElectionState) {})
 		if began := time.Now(); !comesBack(time.Minute) || time.Since(began) != 2*a.poll {
 			t.Errorf("came back after %v, want two looks", time.Since(began))
 		}
 		if why := a.coolDown.Reason(); why != "" {
 			t.Errorf("still %q", why)
 		}
-		for name, p := range map[string]redislock.Picture{
+		for name, p := range map[string]redislock.ElectionState{
 			"another leads": {Owner: "o"},
 			"paused":        {Control: redislock.Control{Paused: &redislock.Pause{}}},
 			"quarantined":   {Control: redislock.Control{Quarantine: time.Second}},
 		} {
-			cools(func(old *redislock.Picture) { *old = p })
+			cools(func(old *redislock.ElectionState) { *old = p })
 			if comesBack(2 * time.Hour) {
 				t.Errorf("%s: came back", name)
 			}
@@ -261,14 +262,14 @@ func TestWhoAbdicatedComesBackIfNobodyElseLeads(t *testing.T) {
 			}
 			home()
 		}
-		cools(func(p *redislock.Picture) { p.Owner = "o" })
+		cools(func(p *redislock.ElectionState) { p.Owner = "o" })
 		time.Sleep(20 * time.Second)
-		e.draw(func(p *redislock.Picture) { p.Owner = "" }) // it has died
+		e.draw(func(p *redislock.ElectionState) { p.Owner = "" }) // it has died
 		if !comesBack(10 * time.Second) {
 			t.Error("did not come back when the successor had died")
 		}
 
-		cools(func(p *redislock.Picture) { p.Owner = "o" })
+		cools(func(p *redislock.ElectionState) { p.Owner = "o" })
 		db.set(false, false)
 		if began := time.Now(); comesBack(time.Minute - time.Second) {
 			t.Errorf("came back after %v, before its cool-down was over", time.Since(began))

@@ -8,14 +8,14 @@ import (
 	"baton/internal/text"
 )
 
-// CoolDown is until when this node leaves the lead to others, as the elector makes it, and why.
+// CoolDown says until when, and why, this node leaves the lead to others, as the elector has decided.
 type CoolDown struct {
 	mu    sync.Mutex
 	until time.Time
 	why   string
 }
 
-// Begin notes that this node leaves the lead to others. A longer time that was noted before stays.
+// Begin records that this node leaves the lead to others for the time d. If an earlier call has set a later end, that end stays.
 func (c *CoolDown) Begin(d time.Duration, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -24,14 +24,14 @@ func (c *CoolDown) Begin(d time.Duration, why string) {
 	}
 }
 
-// End notes that this node leaves the lead to others no longer.
+// End records that this node no longer leaves the lead to others.
 func (c *CoolDown) End() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.until = time.Time{}
 }
 
-// Reason is why this node leaves the lead to others for now; "" if it does not.
+// Reason returns why this node leaves the lead to others for now, or "" if this node may lead.
 func (c *CoolDown) Reason() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,5 +39,5 @@ func (c *CoolDown) Reason() string {
 	if left <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("stands aside for another %v, so that others go first: %s", text.Duration(left), c.why)
+	return fmt.Sprintf("stands aside for another %v, so that other nodes can lead first: %s", text.Duration(left), c.why)
 }

@@ -13,7 +13,7 @@ import (
 func TestOfManyThatWantTheAdminSocketOneHasIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "admin.sock")
 	for range 20 {
-		// A dead process has left it.
+		// A dead process has left this socket.
 		left, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 		if err != nil {
 			t.Fatal(err)
@@ -73,7 +73,7 @@ func TestTheAdminSocketTakesThePlaceOfADeadSocketAlone(t *testing.T) {
 	}
 }
 
-// Whoever can connect gives orders without a token.
+// A process that can connect to the socket gives orders without a token.
 func TestTheAdminSocketIsForItsUserAndGroupAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "admin.sock")
 	l, err := Listen(path)

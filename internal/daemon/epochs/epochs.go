@@ -1,4 +1,19 @@
-// Package epochs remembers on this host the highest epochs of locks.
+// Package epochs remembers on this host the highest epoch of each lock that the node has heard of, and the lease of its term.
+//
+// A Redis that has lost its data looks like a new Redis. With this memory a node recognises the loss: the next epoch is higher than the
+// lost epoch, and no node leads before the lease of a forgotten leader must have ended.
+//
+//	Memory  the known term of one lock; Heard raises it, and Known returns it
+//	File    epoch.json in the state directory, which all locks of the process share
+//	Term    an epoch and its lease
+//
+// The invariants:
+//
+//   - An epoch only rises. An epoch that cannot have followed the last epoch is ignored, so that no wrong epoch is kept after its repair.
+//   - Heard never waits for the disk. Write updates the file later, and replaces it as a whole.
+//
+// Failures: a file that cannot be read or written is logged once, and the node continues without the file. Then Redis and the fences of
+// the databases still have the epoch. Only the loss of Redis, fences and file together would go unnoticed.
 package epochs
 
 import (
@@ -29,7 +44,7 @@ type Term struct {
 	LeaseMS int64 `json:"lease_ms,omitempty"` // 0: unknown
 }
 
-// UnmarshalJSON also reads the bare epoch that earlier versions wrote.
+// UnmarshalJSON also reads the form of earlier versions, which wrote the epoch as a number alone.
 func (l *Term) UnmarshalJSON(text []byte) error {
 	if json.Unmarshal(text, &l.Epoch) == nil {
 		return nil
@@ -38,18 +53,17 @@ func (l *Term) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(l))
 }
 
-// Lease is the lease of the term; 0: unknown.
+// Lease returns the lease of the term. 0 means unknown.
 func (l Term) Lease() time.Duration { return time.Duration(l.LeaseMS) * time.Millisecond }
 
-// Memory remembers, in a file of this host, the highest epoch of the lock that this
-// node has heard of, and the lease of its term. A Redis that has lost everything is distinguished
-// from a new one by it: then no node leads before the lease of a forgotten leader must
-// have ended.
+// Memory remembers, in a file of this host, the highest epoch of the lock that this node has heard of, and the lease of its term.
+// Memory distinguishes a Redis that has lost all data from a new Redis: after a loss no node leads before the lease of a forgotten
+// leader must have ended.
 type Memory struct {
 	path    string // "" without a state directory: then it only counts
 	lockKey string
 	log     *zap.Logger
-	changed chan struct{} // there is something to write
+	changed chan struct{} // receives a value when there is a change to write
 	file    *File
 
 	mu      sync.Mutex
@@ -58,23 +72,22 @@ type Memory struct {
 	warned  bool
 }
 
-// absurd is an epoch that no election reaches. A file with such an epoch is not believed.
+// absurd is an epoch that no election reaches. A file with such an epoch is ignored.
 const absurd = 1 << 52
 
-var errNoEpochs = errors.New("there are no epochs in it")
+var errNoEpochs = errors.New("the file has no epochs")
 
-// Path is epoch.json in the first of systemd's state directories; "" without one.
+// Path returns the path of epoch.json in the first of systemd's state directories, or "" if there is no such directory.
 func Path(getenv func(string) (string, bool)) string {
 	dirs, _ := getenv("STATE_DIRECTORY")
-	dir, _, _ := strings.Cut(dirs, ":") // a unit may have several
+	dir, _, _ := strings.Cut(dirs, ":") // a unit may have several directories
 	if dir == "" {
 		return ""
 	}
 	return filepath.Join(dir, "epoch.json")
 }
 
-// Open reads what an earlier process has written. A file that cannot be read
-// is as good as none, and is logged.
+// Open reads the file of an earlier process. It logs an error if the file cannot be read, and continues as if there were no file.
 func Open(path, lockKey string, file *File, log *zap.Logger) *Memory {
 	e := &Memory{path: path, lockKey: lockKey, log: log, changed: make(chan struct{}, 1), file: file}
 	if path == "" {
@@ -82,7 +95,7 @@ func Open(path, lockKey string, file *File, log *zap.Logger) *Memory {
 	}
 	known, err := readEpochs(path)
 	if err != nil {
-		log.Warn("starting without the epoch that this node had known", zap.Error(err))
+		log.Warn("cannot read the epoch of an earlier process: starting without it", zap.Error(err))
 	}
 	e.highest = known[lockKey]
 	e.written = e.highest
@@ -99,19 +112,19 @@ func readEpochs(path string) (map[string]Term, error) {
 	if err == nil {
 		err = json.Unmarshal(text, &known)
 	}
-	if err != nil || known == nil { // nil is JSON's null
+	if err != nil || known == nil { // nil means JSON's null
 		return map[string]Term{}, fmt.Errorf("read %s: %w", path, cmp.Or(err, errNoEpochs))
 	}
 	maps.DeleteFunc(known, func(_ string, l Term) bool { return l.Epoch < 1 || l.Epoch >= absurd || l.LeaseMS < 0 })
 	return known, nil
 }
 
-// Changed has a value when there is something to write.
+// Changed returns a channel that receives a value when there is a change to write.
 func (e *Memory) Changed() <-chan struct{} { return e.changed }
 
-// Heard takes note of an epoch, and of the lease of its term; 0: that is unknown, and may
-// be the one before. It never waits for the disk. Of an epoch that cannot have followed from
-// the one before it remembers only that there was a term: it must not outlive its repair.
+// Heard records an epoch, and the lease of its term. A lease of 0 is unknown, and may be the lease of the previous term. Heard never
+// waits for the disk. If the epoch cannot have followed the previous epoch, Heard records only that there was a term, because a wrong
+// epoch must not be kept after its repair.
 func (e *Memory) Heard(epoch int64, lease time.Duration) {
 	if before := e.Known().Epoch; !redislock.Plausible(epoch, before, time.Now().UnixMilli()) {
 		epoch = max(before, 1)
@@ -135,14 +148,14 @@ func (e *Memory) note(epoch int64, lease time.Duration) {
 	}
 }
 
-// Known is the highest epoch that this node has heard of, and the lease of its term.
+// Known returns the highest epoch that this node has heard of, and the lease of its term.
 func (e *Memory) Known() Term {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.highest
 }
 
-// Write brings the file up to date. A failure is logged once: the node goes on.
+// Write updates the file. A failure is logged once, and does not stop the node.
 func (e *Memory) Write() {
 	e.mu.Lock()
 	highest, due := e.highest, e.path != "" && e.highest != e.written
@@ -159,16 +172,15 @@ func (e *Memory) Write() {
 	}
 	if !e.warned {
 		e.warned = true
-		e.log.Warn("the epoch is not remembered on this host; it only matters if redis and the databases lose theirs",
+		e.log.Warn("cannot store the epoch on this host; the stored epoch is only needed if redis and the databases lose their epochs",
 			zap.Error(fmt.Errorf("write %s: %w", e.path, err)))
 	}
 }
 
-// File is the file that all elections of a process write. What several have to write at
-// the same time is written once.
+// File is the file that all elections of a process write. Changes that several elections make at the same time are written together.
 type File struct {
-	turn sync.Mutex // held while it is written
-	err  error      // of the last writing
+	turn sync.Mutex // held while the file is written
+	err  error      // the error of the last writing
 
 	mu  sync.Mutex
 	due map[string]Term
@@ -188,22 +200,22 @@ func (f *File) write(path, lockKey string, last Term) error {
 	f.due = nil
 	f.mu.Unlock()
 	if len(due) == 0 {
-		return f.err // another one has written it with its own
+		return f.err // another call has written the term together with its own term
 	}
 	if f.err = merge(path, due); f.err != nil {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		maps.Copy(due, f.due)
-		f.due = due // the next one tries again
+		f.due = due // the next call tries again
 	}
 	return f.err
 }
 
-// merge writes terms into the file, beside those of other elections and other processes.
+// merge writes terms into the file, and keeps the terms of other elections and other processes.
 func merge(path string, due map[string]Term) error {
 	known, err := readEpochs(path)
 	if err != nil {
-		known = map[string]Term{} // it is replaced
+		known = map[string]Term{} // the unreadable file is replaced
 	}
 	for lockKey, last := range due {
 		if known[lockKey].Epoch <= last.Epoch {
@@ -217,11 +229,11 @@ func merge(path string, due map[string]Term) error {
 	return renameio.WriteFile(path, append(text, '\n'), 0o600)
 }
 
-// AskWithin bounds the time that a start may spend on asking databases.
+// AskWithin is the maximum time that a start waits for answers of databases.
 const AskWithin = time.Second
 
-// Last is the last term of the lock that this host knows: by its own file, else by the
-// fences in the databases that answer at once. The zero one: of none.
+// Last returns the last term of the lock that this host knows, from its own file or otherwise from the fences in the databases that answer
+// within AskWithin. If no term is known, it returns the zero Term.
 func (e *Memory) Last(ctx context.Context, c config.Config, dbs site.Databases) Term {
 	if known := e.Known(); known.Epoch > 0 && known.LeaseMS > 0 {
 		return known

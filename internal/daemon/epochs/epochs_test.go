@@ -29,9 +29,9 @@ func TestTheEpochFileKeepsTheHighestOfEveryElection(t *testing.T) {
 	a.Heard(5, time.Hour)
 	a.Write()
 	b.Heard(9, 0)
-	b.Heard(absurd, 0) // written into Redis by hand
+	b.Heard(absurd, 0) // a user has written this epoch into Redis
 	b.Write()
-	a.Heard(8, 0) // whose lease nobody has told
+	a.Heard(8, 0) // the lease of this epoch is unknown
 	a.Write()
 	if again := Open(path, "a", &File{}, log).Known(); again != (Term{8, 1000}) {
 		t.Errorf("a is read as %+v, want epoch 8 and the last lease that was told", again)
@@ -69,7 +69,7 @@ func TestABadEpochFileIsToldAndReplaced(t *testing.T) {
 	}
 }
 
-// Whoever repairs an epoch that was written by hand must not find it again.
+// An operator who has repaired an epoch that was written by hand must not find it again.
 func TestAnEpochInTheFileThatCannotBeIsNone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "epoch.json")
 	if err := os.WriteFile(path, fmt.Appendf(nil, `{"a": %d, "b": -4, "c": 5}`, int64(absurd)), 0o600); err != nil {
@@ -103,9 +103,8 @@ func TestAnEpochFileThatCannotBeWrittenIsToldOnce(t *testing.T) {
 	}
 }
 
-// A fence that was written by hand does not raise the epochs of all, but tells that
-// there was a term. Where another database or this host knows of such epochs, a clock was
-// wrong.
+// A fence that was written by hand does not raise the epochs of all nodes, but it shows that there was a term. If another database or
+// this host knows similar epochs, the cause was a wrong clock.
 func TestAForgedFenceIsNotCountedOnFrom(t *testing.T) {
 	far := time.Now().Add(31 * 24 * time.Hour).UnixMilli()
 	for name, c := range map[string]struct {

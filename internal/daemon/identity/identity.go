@@ -1,4 +1,4 @@
-// Package identity tells a process from the other nodes of an election.
+// Package identity distinguishes a process from the other nodes of an election.
 package identity
 
 import (
@@ -13,52 +13,53 @@ import (
 )
 
 const (
-	// A node whose state is not asked for reads what stands in the list under its own id this soon
-	// after its start, then ever more rarely: idle standbys are to cost next to nothing.
+	// firstCheck is how long after its start a node first reads its entry in the list of nodes, if nothing else reads this list. The
+	// intervals between later readings grow, because idle standbys must cost almost nothing.
 	firstCheck  = 2 * time.Minute
 	rarestCheck = 10 * time.Minute
-	// twinCheckEvery is how often it does while another process has its id.
+	// twinCheckEvery is the interval between two readings while another process has the same id.
 	twinCheckEvery = 20 * time.Second
-	// twinGoneAfter is when another process of the same id counts as gone that has not
-	// registered: each does once in less than half of that.
+	// twinGoneAfter is how long another process with the same id must be silent to count as gone. Each process registers at least twice in
+	// that time.
 	twinGoneAfter = 2 * time.Minute
-	// offsetStep is how far the clock may move before the others are informed.
+	// offsetStep is the minimum change of this host's clock offset that is sent to the other nodes.
 	offsetStep = 100 * time.Millisecond
 )
 
-// Identity identifies this process beyond its configured id. Every reading of the list of
-// nodes, for whatever reason, updates two facts: whether another process has the same id, and
-// how far this clock is from Redis'. All of it is sent to the other nodes.
+// Identity identifies this process beyond its configured id. Every reading of the list of nodes, for whatever reason, updates two
+// facts: whether another process has the same id, and how far this host's clock differs from Redis' clock. Both facts are sent to the
+// other nodes.
 type Identity struct {
 	node, instance string
 	log            *zap.Logger
-	changed        chan struct{} // there is something to send
+	changed        chan struct{} // receives a value when there is a change to send
 
 	mu     sync.Mutex
 	twin   string // the other process of the same id; "" without one
-	seenMS int64  // when that, or any process under the id, was seen last, by Redis' clock
+	seenMS int64  // when that process, or any process with this id, was last seen, in ms of Redis' clock
 	seen   time.Time
-	offset time.Duration // of this host's clock from Redis'
-	logged bool          // the twin was logged
+	offset time.Duration // the difference between this host's clock and Redis' clock
+	logged bool          // the other process with the same id was logged
 }
 
-// New makes the identity of this process.
+// New returns the identity of this process.
 func New(node string, log *zap.Logger) *Identity {
 	instance, err := site.NewID()
 	if err != nil {
-		log.Warn("this process has no identity of its own: another one with the same node.id would go unnoticed", zap.Error(err))
+		log.Warn("cannot detect another process with the same node.id", zap.Error(err))
 	}
 	return &Identity{node: node, instance: instance, log: log, changed: make(chan struct{}, 1)}
 }
 
-// Describe adds the identity to the presence that the node sends the others.
-func (i *Identity) Describe(p *redislock.Presence) {
+// Describe adds the identity to p, which is the data that the node sends to the other nodes.
+func (i *Identity) Describe(p *redislock.NodeInfo) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	p.Instance, p.Twin, p.ClockMS = i.instance, i.twin, i.offset.Milliseconds()
 }
 
-// ClockIs notes how far this host's clock is ahead of Redis', and has the others informed. The list of nodes may not be read for minutes.
+// ClockIs records how far this host's clock is ahead of Redis' clock. It also makes the node inform the other nodes, because the next
+// reading of the list of nodes may be minutes away.
 func (i *Identity) ClockIs(ahead time.Duration) {
 	i.mu.Lock()
 	i.offset = ahead.Round(10 * time.Millisecond)
@@ -66,18 +67,18 @@ func (i *Identity) ClockIs(ahead time.Duration) {
 	i.inform()
 }
 
-// inform has the others informed soon.
+// inform makes the node send its changed data to the other nodes soon.
 func (i *Identity) inform() {
 	select {
 	case i.changed <- struct{}{}:
-	default: // they are to be informed already
+	default: // they will be informed already
 	}
 }
 
-// compare compares the entries of the list with this process. An entry under its id
-// that another process has written since the last reading is a twin's: one that is older may be
-// left from an earlier process. changed says that the others should be informed.
-func (i *Identity) compare(p redislock.Picture, now time.Time) (changed bool) {
+// compare compares the entries in the list of nodes with this process. An entry with the same id that another process has written since the
+// last reading belongs to a twin. An older entry may come from an earlier process. The result changed means that the other nodes should be
+// informed.
+func (i *Identity) compare(p redislock.ElectionState, now time.Time) (changed bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if offset := now.Sub(p.Now).Round(10 * time.Millisecond); (offset - i.offset).Abs() >= offsetStep {
@@ -108,21 +109,21 @@ func (i *Identity) compare(p redislock.Picture, now time.Time) (changed bool) {
 	return changed
 }
 
-// Watch is an election whose pictures the identity sees, too.
+// Watch returns an election that does the same as e. Its State method also passes each state to the identity.
 func (i *Identity) Watch(e site.Election) site.Election { return election{e, i} }
 
-// election is one whose pictures the identity sees, too.
+// election wraps an election, and passes its states to the identity.
 type election struct {
 	site.Election
 	identity *Identity
 }
 
-// Picture is the election's.
-func (e election) Picture(ctx context.Context, events int) (redislock.Picture, error) {
+// State returns the state of the election.
+func (e election) State(ctx context.Context, events int) (redislock.ElectionState, error) {
 	sent := time.Now()
-	p, err := e.Election.Picture(ctx, events)
+	p, err := e.Election.State(ctx, events)
 	took := time.Since(sent)
-	if err != nil || took > offsetStep { // a slow answer says little about clocks
+	if err != nil || took > offsetStep { // a slow answer says little about the difference between the clocks
 		return p, err
 	}
 	if e.identity.compare(p, sent.Add(took/2)) {
@@ -138,7 +139,8 @@ func (i *Identity) hasTwin() bool {
 	return i.twin != ""
 }
 
-// Keep reads the list once in a while, if nothing else does, until ctx ends. It informs the others of changes.
+// Keep reads the list of nodes from time to time until ctx ends, if nothing else reads this list. It calls the function inform to send
+// changes to the other nodes.
 func (i *Identity) Keep(ctx context.Context, read func(context.Context), inform func()) {
 	wait := firstCheck
 	for {
@@ -157,7 +159,7 @@ func (i *Identity) Keep(ctx context.Context, read func(context.Context), inform 
 		case <-timer.C:
 			wait = min(2*wait, rarestCheck)
 			attempt, cancel := context.WithTimeout(ctx, site.CommandTimeout)
-			read(attempt) // the identity sees it, or there will be another
+			read(attempt) // the identity sees the state, or a later reading follows
 			cancel()
 		}
 	}

@@ -15,13 +15,13 @@ func TestWhatAnEarlierProcessHasLeftIsNoTwin(t *testing.T) {
 	core, logs := recorder.New(zapcore.InfoLevel)
 	i := New("a", zap.New(core))
 	now := time.UnixMilli(1_000_000)
-	entry := func(instance string, seen int64) redislock.Picture {
+	entry := func(instance string, seen int64) redislock.ElectionState {
 		n := redislock.Node{ID: "a", SeenMS: seen}
 		n.Instance = instance
-		return redislock.Picture{Now: now, Nodes: []redislock.Node{n, {ID: "b", SeenMS: seen}}}
+		return redislock.ElectionState{Now: now, Nodes: []redislock.Node{n, {ID: "b", SeenMS: seen}}}
 	}
-	for _, p := range []redislock.Picture{
-		entry("before", 10), entry("before", 10), // left behind, while redis took no writes
+	for _, p := range []redislock.ElectionState{
+		entry("before", 10), entry("before", 10), // left behind while Redis accepted no writes
 		entry(i.instance, 20), entry(i.instance, 30), entry("", 40),
 	} {
 		if i.compare(p, now) || i.twin != "" {
@@ -42,13 +42,13 @@ func TestWhatAnEarlierProcessHasLeftIsNoTwin(t *testing.T) {
 func TestAClockThatIsOffIsToldToTheOthers(t *testing.T) {
 	i := New("a", zap.NewNop())
 	at := time.UnixMilli(1_000_000)
-	if i.compare(redislock.Picture{Now: at}, at.Add(offsetStep-time.Millisecond*20)) {
+	if i.compare(redislock.ElectionState{Now: at}, at.Add(offsetStep-time.Millisecond*20)) {
 		t.Error("so little is not told")
 	}
-	if !i.compare(redislock.Picture{Now: at}, at.Add(3*time.Second)) {
+	if !i.compare(redislock.ElectionState{Now: at}, at.Add(3*time.Second)) {
 		t.Error("three seconds are told")
 	}
-	var p redislock.Presence
+	var p redislock.NodeInfo
 	if i.Describe(&p); p.ClockMS != 3000 || p.Instance == "" || p.Twin != "" {
 		t.Errorf("%+v", p)
 	}

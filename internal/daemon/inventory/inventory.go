@@ -1,4 +1,4 @@
-// Package inventory holds the databases, stores and tasks of a configuration. On a reload it keeps the unchanged ones.
+// Package inventory holds the databases, stores and tasks of a configuration. If a reload changes only some of them, the others are kept.
 package inventory
 
 import (
@@ -22,11 +22,11 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Workload is the part of a configuration that is under one lock.
+// Workload holds the part of a configuration whose jobs run under the same lock.
 type Workload struct {
 	work.Load
-	Hash   string    // of the whole configuration
-	Since  time.Time // since when it is in force
+	Hash   string    // the hash of the whole configuration
+	Since  time.Time // the time since which the workload is in force
 	Probes site.Databases
 }
 
@@ -34,15 +34,15 @@ type Workload struct {
 type Inventory struct {
 	Config            config.Config
 	Hash              string    // of Config
-	Since             time.Time // since when Config is in force; the same jobs keep it over a reload
+	Since             time.Time // the time since which Config is in force; a reload with the same jobs keeps it
 	Databases, Probes site.Databases
-	Stores            site.Stores // the inventory owns them, except that of the lock
+	Stores            site.Stores // the inventory owns these stores, except the store of the lock
 	Tasks             []work.Task
-	sums              map[string]string // of the databases' data source names
+	sums              map[string]string // checksums of the databases' data source names
 	uses              map[use]*atomic.Int64
 }
 
-// use is the pair of stores that a run of a flush uses.
+// use is the pair of stores that one run of a flush uses.
 type use struct {
 	from *redisconn.Store
 	to   *sql.Store
@@ -52,8 +52,8 @@ func (i Inventory) useOf(t work.Task) use {
 	return use{i.Stores.Of(t.Config), i.Databases[t.Config.Flush.To.Database]}
 }
 
-// countUses counts the runs by the stores that they use. The counters pass from one
-// configuration to the next, because a run may outlive several.
+// countUses counts, for each pair of stores, the runs that use these stores. The counters pass from one configuration to the next, because
+// a run may last longer than several configurations.
 func (i *Inventory) countUses(before Inventory) {
 	i.uses = maps.Clone(before.uses)
 	if i.uses == nil {
@@ -73,7 +73,7 @@ func (i *Inventory) countUses(before Inventory) {
 	maps.DeleteFunc(i.uses, func(u use, runs *atomic.Int64) bool { return !needed[u] && runs.Load() == 0 })
 }
 
-// Workload is what there is to do under a lock.
+// Workload returns the workload of a lock.
 func (i Inventory) Workload(lockKey string) *Workload {
 	w := &Workload{
 		Load: work.Load{Config: Under(i.Config, lockKey), Tasks: tasks.Under(i.Tasks, lockKey), Databases: i.Databases},
@@ -85,7 +85,7 @@ func (i Inventory) Workload(lockKey string) *Workload {
 	return w
 }
 
-// Next makes the inventory of a configuration, and takes over the unchanged parts of i.
+// Next returns the inventory of the configuration c, and reuses the unchanged parts of i.
 func (i Inventory) Next(c config.Config, lock *redisconn.Store, to work.Reports) (Inventory, error) {
 	after := Inventory{Config: c, Hash: config.Hash(c), Since: time.Now()}
 	if i.Hash == after.Hash && !i.Since.IsZero() {
@@ -121,18 +121,19 @@ func (i Inventory) Next(c config.Config, lock *redisconn.Store, to work.Reports)
 	return after, nil
 }
 
-// CloseBut closes the databases and stores that the other inventory does not have.
+// CloseBut closes the databases and stores of this inventory that are missing from the inventory in the argument kept.
 func (i Inventory) CloseBut(kept Inventory) error {
 	return errors.Join(i.Databases.Without(kept.Databases).Close(), i.Probes.Without(kept.Probes).Close(),
 		i.Stores.Without(kept.Stores).Close())
 }
 
-// IsReplacedBy reports whether the other inventory lacks a database or a store of this one.
+// IsReplacedBy reports whether the inventory in the argument after lacks a database or a store of this inventory.
 func (i Inventory) IsReplacedBy(after Inventory) bool {
 	return len(i.Databases.Without(after.Databases))+len(i.Probes.Without(after.Probes))+len(i.Stores.Without(after.Stores)) > 0
 }
 
-// sourceSums distinguishes data source names, which may stand in files and change there.
+// sourceSums returns a checksum of each data source name. A data source name may be in a file, which can change while the configuration
+// stays the same.
 func sourceSums(c config.Config) (map[string]string, error) {
 	sums := map[string]string{}
 	for name, d := range c.Databases {
@@ -146,7 +147,7 @@ func sourceSums(c config.Config) (map[string]string, error) {
 	return sums, nil
 }
 
-// sameDatabases are those that are the same in both, and used over as many connections.
+// sameDatabases returns the databases that have the same source and the same number of connections in both inventories.
 func sameDatabases(before, after Inventory) map[string]bool {
 	same := map[string]bool{}
 	for name, sum := range after.sums {
@@ -155,7 +156,7 @@ func sameDatabases(before, after Inventory) map[string]bool {
 	return same
 }
 
-// reopen opens the databases of c, but takes over the open ones that are the same.
+// reopen opens the databases of c. It reuses the open databases that c leaves unchanged.
 func reopen(
 	open site.Databases, same map[string]bool, c config.Config, openAll func(config.Config) (site.Databases, error),
 ) (site.Databases, error) {
@@ -172,12 +173,13 @@ func reopen(
 	return kept, err
 }
 
-// checkEvery is how often runs are checked that databases wait for.
+// checkEvery is the pause between two checks whether the runs that still use a database have ended.
 const checkEvery = 100 * time.Millisecond
 
-// Retire closes the stores that are no longer used, once the last run that uses them has ended.
+// Retire closes the stores that the inventory in the argument after no longer uses. It closes a store after the last run that uses this
+// store has ended.
 func (i Inventory) Retire(after Inventory, over <-chan struct{}, log *zap.Logger) {
-	const first = 5 * time.Second // a run may have its slot and not have begun
+	const first = 5 * time.Second // a run may have its slot, but may not have begun
 	databases, stores := i.Databases.Without(after.Databases), i.Stores.Without(after.Stores)
 	var old []*atomic.Int64
 	for u, runs := range i.uses {
@@ -199,7 +201,7 @@ func (i Inventory) Retire(after Inventory, over <-chan struct{}, log *zap.Logger
 		}
 	}
 	if err := i.CloseBut(after); err != nil {
-		log.Warn("closing databases and stores", zap.Error(err))
+		log.Warn("cannot close databases and stores", zap.Error(err))
 	}
 }
 
@@ -207,8 +209,8 @@ func has[T comparable](among map[string]T, one T) bool {
 	return slices.Contains(slices.Collect(maps.Values(among)), one)
 }
 
-// Under is the part of a configuration that is about some locks. It takes no more memory
-// than it must: there may be hundreds of them.
+// Under returns a copy of c that contains only the jobs under some locks. The copy uses as little memory as possible, because there may be
+// hundreds of locks.
 func Under(c config.Config, lockKeys ...string) config.Config {
 	c.Election.LockKey = lockKeys[0]
 	var jobs []config.Job

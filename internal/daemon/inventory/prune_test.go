@@ -11,7 +11,7 @@ import (
 	"baton/internal/daemon/work"
 )
 
-// Of hundreds of locks each would prune every database; none may be left out.
+// Of hundreds of locks not every leader must prune every database, but no database may be left out.
 func TestALedgerIsPrunedByTheLeaderOfTheJobsThatWriteIt(t *testing.T) {
 	i := Inventory{Config: config.Config{Election: config.Election{LockKey: "own"}}, Databases: site.Databases{"a": nil, "b": nil, "unused": nil}}
 	for _, j := range []config.Job{

@@ -15,7 +15,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// keeping is a configuration of jobs into databases, as a reload leaves it.
+// keeping returns the inventory of jobs that write to databases, as a reload makes it.
 func keeping(before Inventory, dbs site.Databases, jobs ...string) Inventory {
 	i := Inventory{Databases: dbs, Tasks: make([]work.Task, len(jobs))}
 	for at, database := range jobs {
@@ -37,10 +37,10 @@ func TestADatabaseIsClosedWhenTheLastRunThatUsesItHasEnded(t *testing.T) {
 		}
 		old, other, latest := open(), open(), open()
 		first := keeping(Inventory{}, site.Databases{"main": old, "other": other}, "main", "other")
-		second := keeping(first, first.Databases, "main", "other") // one of its jobs is another one
+		second := keeping(first, first.Databases, "main", "other") // one of its jobs has been replaced
 		third := keeping(second, site.Databases{"main": latest, "other": other}, "main", "other")
-		endFirst := first.Tasks[0].Begin() // a run that outlives two configurations
-		second.Tasks[1].Begin()            // one that does not end, into a database that stays
+		endFirst := first.Tasks[0].Begin() // a run that lasts longer than two configurations
+		second.Tasks[1].Begin()            // a run that does not end; its database stays
 		over := make(chan struct{})
 		go second.Retire(third, over, zap.NewNop())
 
@@ -59,6 +59,28 @@ func TestADatabaseIsClosedWhenTheLastRunThatUsesItHasEnded(t *testing.T) {
 			if err := errors.Join(db.Ping(t.Context()), db.Close()); err != nil {
 				t.Errorf("one in use: %v", err)
 			}
+		}
+	})
+}
+
+func TestTheEndWaitsForNoRunOfADatabaseThatWasReplaced(t *testing.T) {
+	dsn := testsupport.SQLite(t).DSN
+	synctest.Test(t, func(t *testing.T) {
+		db, err := open.Database("sqlite", sql.Options{Name: "main", DSN: dsn, TTL: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := keeping(Inventory{}, site.Databases{"main": db}, "main")
+		time.AfterFunc(time.Hour, old.Tasks[0].Begin())
+		over := make(chan struct{})
+		close(over)
+		began := time.Now()
+		old.Retire(keeping(old, site.Databases{}), over, zap.NewNop())
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the end took %v", took)
+		}
+		if db.Ping(t.Context()) == nil {
+			t.Error("the database stays open")
 		}
 	})
 }

@@ -1,5 +1,23 @@
-// Package outage reports in the log that a Redis is unavailable: once for all elections and jobs
-// of a node.
+// Package outage reports in the log that a Redis is unavailable: once for all elections and jobs of a node.
+//
+//	          a request fails, and the server is the reason; or an election is in trouble
+//	no outage ────────────────────────────────────────────────────────────────────────────► outage
+//	   ▲                                                                                      │
+//	   └──────────────────────────────────────────────────────────────────────────────────────┘
+//	          no election is in trouble, and no request has failed for 2 s and one has succeeded,
+//	          or no request has failed for a minute, because this node no longer sends requests
+//
+// Jobs report the results of their requests to [Outage.Tried]. Elections report to [Outage.Lost], [Outage.NotRenewed] and
+// [Outage.Back]. Other requests are reported to [Outage.Asked].
+//
+// The invariants:
+//
+//   - An outage is logged when it begins, once per minute while it lasts, and when it is over. The lines contain the cause, and the
+//     numbers of failed attempts, jobs and locks.
+//   - Another cause during an outage is logged if it lasts, but each cause at most once per minute, even if outages follow one another.
+//   - An error is logged only once: a job does not log an error that the outage explains ([Outage.Explains]).
+//
+// Failures: an error that concerns only one command or one job begins no outage, and is left to the caller's own log.
 package outage
 
 import (
@@ -14,41 +32,40 @@ import (
 )
 
 const (
-	// repeatAfter is how often an outage that lasts is logged.
+	// repeatAfter is the interval between log lines while an outage lasts.
 	repeatAfter = time.Minute
-	// newCauseAfter is how long another cause must last before it is logged, too: a server that
-	// starts up refuses for a moment.
+	// newCauseAfter is how long a new cause of an outage must last before it is also logged. The reason is that a server that starts up
+	// refuses commands for a moment.
 	newCauseAfter = 5 * time.Second
-	// quietFor is for how long nothing may fail before an outage is called over: of a
-	// server that is full some commands fail, and others do not.
+	// quietFor is the time without a failed request that ends an outage, because a full server refuses some commands and accepts others.
 	quietFor = 2 * time.Second
-	// checkEvery is how often an outage is checked.
+	// checkEvery is the interval between two checks of an outage.
 	checkEvery = time.Second
 )
 
-// Outage is the one place that logs that a Redis is unavailable: once for all
-// elections and jobs of the node that meet it, once a minute while it lasts, and when it is
-// over. A job's own failure is logged for that job, elsewhere. A nil one logs nothing.
+// Outage is the only place that logs that a Redis is unavailable. An outage is logged once for all elections and jobs of the node that it
+// affects. It is logged again every minute while it lasts, and when it is over. A failure that concerns only one job is not logged here,
+// but by the job's reporter. A nil Outage logs nothing.
 type Outage struct {
 	log *zap.Logger
 
 	mu     sync.Mutex
-	since  time.Time         // of the first failure; zero: there is no outage
+	since  time.Time         // time of the first failure; zero: there is no outage
 	failed time.Time         // the last failure
-	worked time.Time         // the first success after that; zero: there was none
-	logged time.Time         // the last line; zero: none was logged of this outage
+	worked time.Time         // the first success after failed; zero: none
+	logged time.Time         // time of the last log line; zero: this outage was not logged yet
 	causes map[string]*cause // by code
 	last   *cause
-	tries  int             // that have failed
-	jobs   map[string]bool // that have met it
-	locks  map[string]bool // whose elections are in trouble now
+	tries  int             // number of failed attempts
+	jobs   map[string]bool // the jobs that the outage has affected
+	locks  map[string]bool // the locks whose elections are in trouble now
 	spoken map[string]time.Time
 	timer  *time.Timer
-	ended  time.Time // the last outage; zero: there was none
+	ended  time.Time // the end of the last outage; zero: there was no outage
 	closed bool
 }
 
-// cause is one reason why a Redis is unavailable.
+// cause is one of the reasons why a Redis is unavailable.
 type cause struct {
 	code        string
 	err         error
@@ -56,14 +73,14 @@ type cause struct {
 	logged      bool
 }
 
-// New makes an outage that has not begun.
+// New returns an Outage without an outage in progress.
 func New(log *zap.Logger) *Outage {
 	return &Outage{log: log, spoken: map[string]time.Time{}}
 }
 
-// Tried notes an attempt of a job to record something in Redis. It ignores an error that says
-// nothing about the server. A start that was held back made no attempt; if an outage lasts, the
-// outage held it back.
+// Tried records the result of a job's attempt to store something in Redis. It ignores an error that says nothing about the server. If the
+// start of a run was held back (job.ErrHeldBack), no attempt was made. During an outage, Tried then only counts this job among the affected
+// jobs.
 func (o *Outage) Tried(name string, err error) {
 	if o == nil {
 		return
@@ -79,7 +96,7 @@ func (o *Outage) Tried(name string, err error) {
 	}
 }
 
-// Asked notes the result of a request to Redis that belongs to no job.
+// Asked records the result of a request to Redis that belongs to no job.
 func (o *Outage) Asked(err error) {
 	switch code := redisconn.Unavailable(err); {
 	case err == nil:
@@ -89,7 +106,7 @@ func (o *Outage) Asked(err error) {
 	}
 }
 
-// met counts a job among those that the outage stops, if there is one.
+// met counts a job among the jobs that the outage affects, if there is an outage.
 func (o *Outage) met(name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -98,9 +115,8 @@ func (o *Outage) met(name string) {
 	}
 }
 
-// Explains reports whether an error is the server's fault, and not the fault of the job that has
-// met it. A missing answer may be due to that job's own request: it is the server's fault only
-// during an outage.
+// Explains reports whether an error is the server's fault, and not the fault of the job that got the error. If an answer is missing, the
+// job's own request may be the reason. So a missing answer counts as the server's fault only during an outage.
 func (o *Outage) Explains(err error) bool {
 	if o == nil {
 		return false
@@ -111,8 +127,8 @@ func (o *Outage) Explains(err error) bool {
 	return code != "" && (code != redisconn.UnavailableSilent || !o.since.IsZero())
 }
 
-// Lasts reports whether there is an outage, or was one until a moment ago. An outage is logged,
-// and reports that it held back are sent as soon as Redis takes them.
+// Lasts reports whether there is an outage, or was an outage until a moment ago. The caller then needs no log line of its own, because the
+// outage is logged. Reports that could not be sent are sent as soon as Redis accepts them.
 func (o *Outage) Lasts() bool {
 	if o == nil {
 		return false
@@ -122,8 +138,8 @@ func (o *Outage) Lasts() bool {
 	return !o.since.IsZero() || !o.ended.IsZero() && time.Since(o.ended) < repeatAfter
 }
 
-// Lost notes that the election of a lock is in trouble. An error that is not the server's
-// fault counts as a cause of that lock alone.
+// Lost records that the election of a lock is in trouble. If the server is not the reason for the error, the error counts as a cause only
+// for that lock.
 func (o *Outage) Lost(lock string, err error) {
 	if o == nil {
 		return
@@ -135,8 +151,7 @@ func (o *Outage) Lost(lock string, err error) {
 	o.fails(code, err, func() { o.locks[lock] = true })
 }
 
-// NotRenewed counts a renewal that has failed. It begins no outage: only [Outage.Lost] does for
-// an election.
+// NotRenewed counts a renewal that has failed. It never starts an outage, because only [Outage.Lost] starts an outage for an election.
 func (o *Outage) NotRenewed() {
 	if o == nil {
 		return
@@ -148,7 +163,7 @@ func (o *Outage) NotRenewed() {
 	}
 }
 
-// Back notes that the election of a lock is in trouble no more.
+// Back records that the election of a lock is no longer in trouble.
 func (o *Outage) Back(lock string) {
 	if o == nil {
 		return
@@ -159,7 +174,7 @@ func (o *Outage) Back(lock string) {
 	o.worksAgain()
 }
 
-// Forget leaves out a lock that this node contends for no more.
+// Forget removes a lock that this node no longer contends for.
 func (o *Outage) Forget(lock string) {
 	if o == nil {
 		return
@@ -177,8 +192,8 @@ func (o *Outage) worksAgain() {
 	}
 }
 
-// fails notes a failure; who notes the job or the lock that has met it. An unreached server and
-// a missing answer count as one cause: they may alternate from one attempt to the next.
+// fails records a failure. It calls the function who, which records the affected job or lock. "The server was not reached" and "the server
+// did not answer" count as one cause, because the attempts during one outage may fail in both ways.
 func (o *Outage) fails(code string, err error, who func()) {
 	if code == redisconn.UnavailableUnreached || code == redisconn.UnavailableSilent {
 		code = "no answer"
@@ -209,8 +224,8 @@ func (o *Outage) fails(code string, err error, who func()) {
 	say()
 }
 
-// report marks a cause as logged, and returns the function that logs it. The function does
-// nothing if an earlier outage logged the cause a moment ago. The caller holds o.mu.
+// report marks a cause as logged, and returns the function say, which logs the cause. The function say does nothing if an earlier outage
+// logged the same cause a moment ago. The caller holds o.mu.
 func (o *Outage) report(c *cause, now time.Time) (say func()) {
 	if before, ok := o.spoken[c.code]; ok && now.Sub(before) < repeatAfter {
 		return func() {}
@@ -228,7 +243,7 @@ func (o *Outage) fields(c *cause) []zap.Field {
 	}
 }
 
-// check reports the state of an outage until it is over.
+// check reports an outage in the log again and again until the outage is over.
 func (o *Outage) check() {
 	o.mu.Lock()
 	now, say := time.Now(), func() {}
@@ -239,8 +254,8 @@ func (o *Outage) check() {
 		return
 	case len(o.locks) == 0 && !o.worked.IsZero() && quiet >= quietFor:
 		say = o.over("redis available again", o.worked)
-	case len(o.locks) == 0 && quiet >= repeatAfter: // no attempts any more: another node leads, say
-		say = o.over("redis no longer tried: this node has nothing to ask of it", o.failed)
+	case len(o.locks) == 0 && quiet >= repeatAfter: // there are no attempts any more, for example because another node leads
+		say = o.over("redis is no longer retried: this node needs no answer from it now", o.failed)
 	case !o.logged.IsZero() && now.Sub(o.logged) >= repeatAfter:
 		o.logged, o.spoken[o.last.code] = now, now
 		fields := append(o.fields(o.last), zap.Duration("after", now.Sub(o.since).Round(100*time.Millisecond)))
@@ -255,7 +270,8 @@ func (o *Outage) check() {
 	say()
 }
 
-// over ends the outage. One that was not logged ends in silence. The caller holds o.mu.
+// over ends the outage. It returns the function say, which logs the end. If the start of the outage was not logged, say does nothing. The
+// caller holds o.mu.
 func (o *Outage) over(text string, at time.Time) (say func()) {
 	logged := !o.logged.IsZero()
 	after := at.Sub(o.since).Round(100 * time.Millisecond)
@@ -268,7 +284,7 @@ func (o *Outage) over(text string, at time.Time) (say func()) {
 	}
 }
 
-// Close ends the reporting.
+// Close stops the log lines about outages.
 func (o *Outage) Close() {
 	if o == nil {
 		return

@@ -20,7 +20,7 @@ import (
 	"baton/internal/redisconn"
 )
 
-// recorded is an outage whose lines are kept.
+// recorded returns an outage and its recorded log lines.
 func recorded() (*Outage, *recorder.ObservedLogs) {
 	core, logs := recorder.New(zapcore.InfoLevel)
 	return New(zap.New(core)), logs
@@ -58,7 +58,7 @@ func TestAnOutageIsToldOnceForAllJobsAndEachMinute(t *testing.T) {
 		if got := lines(logs); !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		// Short ones that come one after the other are told once a minute.
+		// Short outages that follow one another are reported once a minute.
 		for _, told := range []int{2, 0, 0} {
 			o.Tried("job1", errFull)
 			o.Tried("job1", nil)
@@ -71,7 +71,7 @@ func TestAnOutageIsToldOnceForAllJobsAndEachMinute(t *testing.T) {
 		o.Tried("job1", errFull)
 		time.Sleep(2 * repeatAfter)
 		o.Close()
-		if got := lines(logs); len(got) != 2 || got[1] != "redis no longer tried: this node has nothing to ask of it: <nil>, 1 attempts, 1 jobs" {
+		if got := lines(logs); len(got) != 2 || got[1] != "redis is no longer retried: this node needs no answer from it now: <nil>, 1 attempts, 1 jobs" {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -89,7 +89,7 @@ func TestAnOutageIsOverWhenNothingFailsAndNoElectionIsInTrouble(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 		o.Back("b")
-		o.Tried("j", errFull) // some commands are refused still
+		o.Tried("j", errFull) // some commands are still refused
 		time.Sleep(10 * time.Second)
 		if got := lines(logs); len(got) != 0 {
 			t.Errorf("got %q", got)
@@ -102,8 +102,7 @@ func TestAnOutageIsOverWhenNothingFailsAndNoElectionIsInTrouble(t *testing.T) {
 	})
 }
 
-// Of a server that is full some commands fail and others do not: the outage is not over with the
-// first that works.
+// A full server refuses some commands and accepts others, so the outage is not over with the first command that succeeds.
 func TestAnOutageGoesOnWhileOthersFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, logs := recorded()
@@ -114,7 +113,7 @@ func TestAnOutageGoesOnWhileOthersFail(t *testing.T) {
 		if got := lines(logs); !slices.Equal(got, []string{"redis unavailable, retrying: OOM, 1 attempts, 1 jobs"}) {
 			t.Errorf("while others fail: %q", got)
 		}
-		o.Tried("writes", errFull) // and the last one fails: nothing has worked since
+		o.Tried("writes", errFull) // and the last command fails, so no command has succeeded since
 		time.Sleep(10 * time.Second)
 		if got := lines(logs); len(got) != 0 {
 			t.Errorf("after a failure: %q", got)
@@ -180,7 +179,7 @@ func TestWhatIsAJobsOwnFaultIsNoOutage(t *testing.T) {
 	defer o.Close()
 	for _, err := range []error{
 		nil, context.Canceled, errors.New("exit code 1"), redis.Error("WRONGTYPE Operation against a key"), redis.Error("NOPERM no permissions"),
-		redis.Error("MOVED 1 127.0.0.1:1"), io.EOF, &net.OpError{Op: "dial", Err: errors.New("refused")}, // a database's, say
+		redis.Error("MOVED 1 127.0.0.1:1"), io.EOF, &net.OpError{Op: "dial", Err: errors.New("refused")}, // of a database, for example
 	} {
 		if o.Tried("j", err); o.Explains(err) || redisconn.Unavailable(err) != "" {
 			t.Errorf("%v is taken for Redis' fault", err)

@@ -14,10 +14,10 @@ import (
 	"baton/internal/redislock"
 )
 
-// Election lets commands and the status page read an election and give it orders. It is
-// the election beside the data, or those on the masters of a quorum.
+// Election lets commands and the status page read an election and send orders to it. The election takes place in the Redis of the data, or
+// on each master of a quorum.
 type Election interface {
-	Picture(ctx context.Context, events int) (redislock.Picture, error)
+	State(ctx context.Context, events int) (redislock.ElectionState, error)
 	StepDown(ctx context.Context, to, reason string) (owner, nodeID string, err error)
 	StepDownOwner(ctx context.Context, owner string, o elector.Order) error
 	Pause(ctx context.Context, reason string) (before *redislock.Pause, err error)
@@ -31,23 +31,22 @@ var (
 	_ Election = elections(nil)
 )
 
-// elections are those on the masters of a quorum. A majority's answers make one election.
+// elections are the elections on the masters of a quorum. The answer of the whole election is the answer of a majority of the masters.
 type elections []Election
 
 func (e elections) majority() int { return len(e)/2 + 1 }
 
-// slowest is how much longer than the majority a master may take. One that hangs
-// must not make every reading of the election hang.
+// slowest limits how long a reading waits for the last masters after a majority of the masters has answered. A master that hangs must not
+// make every reading of the election hang.
 const slowest = 250 * time.Millisecond
 
-// AskAll asks all masters at once and returns the answers of those that answered.
-// Fewer than a majority are an error.
+// AskAll asks all masters at the same time and returns the answers that came. It returns an error if fewer than a majority answered.
 func AskAll[T any](e elections, ask func(Election) (T, error)) ([]T, error) {
 	type answer struct {
 		value T
 		err   error
 	}
-	answers := make(chan answer, len(e)) // room for all: the caller may have left
+	answers := make(chan answer, len(e)) // room for all answers, because the caller may have returned
 	for _, one := range e {
 		go func() {
 			value, err := ask(one)
@@ -73,22 +72,22 @@ func AskAll[T any](e elections, ask func(Election) (T, error)) ([]T, error) {
 		return nil, problems[0]
 	}
 	if len(good) < e.majority() {
-		return nil, fmt.Errorf("%d of the %d masters of redis.quorum answer, and it takes %d: %w",
+		return nil, fmt.Errorf("%d of the %d masters of redis.quorum answer, and %d are needed: %w",
 			len(good), len(e), e.majority(), errors.Join(problems...))
 	}
 	return good, nil
 }
 
-// Picture is the picture that a majority agrees on. An owner that only a minority has is
-// left out: its term has ended, or it has not won.
-func (e elections) Picture(ctx context.Context, events int) (redislock.Picture, error) {
-	pictures, err := AskAll(e, func(one Election) (redislock.Picture, error) { return one.Picture(ctx, 3*events) })
+// State returns the state that a majority of the masters agrees on. If only a minority has an owner, State leaves this owner out, because
+// the owner's term has ended or was never won.
+func (e elections) State(ctx context.Context, events int) (redislock.ElectionState, error) {
+	states, err := AskAll(e, func(one Election) (redislock.ElectionState, error) { return one.State(ctx, 3*events) })
 	if err != nil {
-		return redislock.Picture{}, err
+		return redislock.ElectionState{}, err
 	}
-	owner := agreed(e.majority(), pictures, func(p redislock.Picture) string { return p.Owner })
-	// The newest term first; of one term, the node that has had it longest.
-	slices.SortStableFunc(pictures, func(a, b redislock.Picture) int {
+	owner := agreed(e.majority(), states, func(p redislock.ElectionState) string { return p.Owner })
+	// The newest term comes first. Of the states of one term, the state of the node that has held it longest comes first.
+	slices.SortStableFunc(states, func(a, b redislock.ElectionState) int {
 		if mine, other := a.Owner == owner, b.Owner == owner; mine != other {
 			if mine {
 				return -1
@@ -100,38 +99,38 @@ func (e elections) Picture(ctx context.Context, events int) (redislock.Picture, 
 		}
 		return a.Since.Compare(b.Since)
 	})
-	p := pictures[0]
+	p := states[0]
 	if p.Owner != owner {
 		p.Owner, p.Leader, p.Left = "", "", 0
 	}
 	if owner == "" {
 		p.Leader = ""
-	} else if epoch := agreed(e.majority(), pictures, func(p redislock.Picture) string { return epochOf(p, owner) }); epoch != "" {
-		p.Epoch, _ = strconv.ParseInt(epoch, 10, 64) // it was made by epochOf
+	} else if epoch := agreed(e.majority(), states, func(p redislock.ElectionState) string { return epochOf(p, owner) }); epoch != "" {
+		p.Epoch, _ = strconv.ParseInt(epoch, 10, 64) // epochOf formatted it, so it is valid
 	}
-	// One master of them does not keep a majority from leading, but has to be put right, too.
-	p.Forged = slices.ContainsFunc(pictures, func(p redislock.Picture) bool { return p.Forged })
-	p.Nodes = mergeNodes(pictures)
+	// A forged epoch on one master does not keep a majority from leading, but must also be corrected.
+	p.Forged = slices.ContainsFunc(states, func(p redislock.ElectionState) bool { return p.Forged })
+	p.Nodes = mergeNodes(states)
 	p.Events = settled(p.Events, events)
-	p.Control = e.control(pictures, p.Control)
+	p.Control = e.control(states, p.Control)
 	return p, nil
 }
 
-// epochOf is the epoch of an owner's term on one master. A master that granted the term after
-// it was won may have a higher epoch, which belongs to no term.
-func epochOf(p redislock.Picture, owner string) string {
+// epochOf returns the epoch of an owner's term on one master. If this master granted the lock only after the majority, its epoch may be
+// higher, and then belongs to no term.
+func epochOf(p redislock.ElectionState, owner string) string {
 	if p.Owner != owner {
 		return ""
 	}
 	return strconv.FormatInt(p.Epoch, 10)
 }
 
-// control is what enough masters say that no node can win against it.
-func (e elections) control(pictures []redislock.Picture, c redislock.Control) redislock.Control {
+// control returns c with a pause or a quarantine, if so many masters report it that no node can win a majority of the masters.
+func (e elections) control(states []redislock.ElectionState, c redislock.Control) redislock.Control {
 	c.Paused, c.Quarantine, c.StepDown = nil, 0, ""
 	var paused []*redislock.Pause
 	var quarantines []time.Duration
-	for _, p := range pictures {
+	for _, p := range states {
 		if p.Paused != nil {
 			paused = append(paused, p.Paused)
 		}
@@ -139,7 +138,7 @@ func (e elections) control(pictures []redislock.Picture, c redislock.Control) re
 			quarantines = append(quarantines, p.Quarantine)
 		}
 		if p.StepDown != "" {
-			c.StepDown = p.StepDown // the leader obeys whichever master says so
+			c.StepDown = p.StepDown // the leader obeys each master that gives the order
 		}
 	}
 	against := len(e) - e.majority() + 1
@@ -148,15 +147,16 @@ func (e elections) control(pictures []redislock.Picture, c redislock.Control) re
 	}
 	if len(quarantines) >= against {
 		slices.Sort(quarantines)
-		c.Quarantine = quarantines[len(quarantines)-against] // then enough of them are over
+		c.Quarantine = quarantines[len(quarantines)-against] // then enough quarantines are over
 	}
 	return c
 }
 
-// agreed returns the text that at least enough pictures have, or "".
-func agreed(enough int, pictures []redislock.Picture, of func(redislock.Picture) string) string {
+// agreed calls the function of with each state. If this function returns the same text for at least as many states as the argument enough
+// says, agreed returns this text. Otherwise agreed returns "".
+func agreed(enough int, states []redislock.ElectionState, of func(redislock.ElectionState) string) string {
 	count := map[string]int{}
-	for _, p := range pictures {
+	for _, p := range states {
 		if text := of(p); text != "" {
 			if count[text]++; count[text] >= enough {
 				return text
@@ -166,13 +166,13 @@ func agreed(enough int, pictures []redislock.Picture, of func(redislock.Picture)
 	return ""
 }
 
-// mergeNodes takes of every node its last registration. Each master dates it by its own
-// clock, so the dates are converted to the clock of the first master.
-func mergeNodes(pictures []redislock.Picture) []redislock.Node {
+// mergeNodes returns the last registration of every node. Each master dates the registrations by its own clock, so mergeNodes converts
+// these dates to the clock of the first master.
+func mergeNodes(states []redislock.ElectionState) []redislock.Node {
 	latest := map[string]redislock.Node{}
-	for _, p := range pictures {
+	for _, p := range states {
 		for _, n := range p.Nodes {
-			n.SeenMS += pictures[0].Now.Sub(p.Now).Milliseconds()
+			n.SeenMS += states[0].Now.Sub(p.Now).Milliseconds()
 			if have, ok := latest[n.ID]; !ok || n.SeenMS > have.SeenMS {
 				latest[n.ID] = n
 			}
@@ -186,8 +186,8 @@ func mergeNodes(pictures []redislock.Picture) []redislock.Node {
 	return nodes
 }
 
-// settled leaves out the terms that one master granted and no majority did: each is
-// a win, followed by its withdrawal. events are newest first; it returns at most n.
+// settled leaves out the terms that one master granted, but no majority. In the history of that master, such a term is won and then
+// withdrawn. The argument events has the newest event first, and settled returns at most n events.
 func settled(events []redislock.Event, n int) []redislock.Event {
 	const won, withdrawn = "won", "withdrawn"
 	type term struct {
@@ -209,10 +209,10 @@ func settled(events []redislock.Event, n int) []redislock.Event {
 	return kept[:min(n, len(kept))]
 }
 
-// StepDown asks the leader by way of every master: it obeys whichever it hears of. A master
-// that is slow may hear of it only when the successor holds the lock there.
+// StepDown sends a step-down order to the leader through every master. The leader obeys the first of these orders that reaches it. A slow
+// master may receive its order only after the next leader holds the lock there.
 func (e elections) StepDown(ctx context.Context, to, reason string) (owner, nodeID string, err error) {
-	p, err := e.Picture(ctx, 0)
+	p, err := e.State(ctx, 0)
 	if err != nil {
 		return "", "", err
 	}
@@ -222,7 +222,7 @@ func (e elections) StepDown(ctx context.Context, to, reason string) (owner, node
 	return p.Owner, p.Leader, e.StepDownOwner(ctx, p.Owner, elector.Order{To: to, Reason: reason})
 }
 
-// StepDownOwner asks the leader of one term by way of every master.
+// StepDownOwner sends the order o through every master to the leader whose term has this owner.
 func (e elections) StepDownOwner(ctx context.Context, owner string, o elector.Order) error {
 	return e.all(func(one Election) error {
 		err := one.StepDownOwner(ctx, owner, o)
@@ -233,12 +233,12 @@ func (e elections) StepDownOwner(ctx context.Context, owner string, o elector.Or
 	})
 }
 
-// Pause pauses all of them, and has succeeded when a majority is.
+// Pause pauses the elections on all masters. It succeeds if the elections on a majority are paused.
 func (e elections) Pause(ctx context.Context, reason string) (*redislock.Pause, error) {
 	return e.pauses(func(one Election) (*redislock.Pause, error) { return one.Pause(ctx, reason) })
 }
 
-// Resume ends the pause on all of them.
+// Resume ends the pause of the elections on all masters.
 func (e elections) Resume(ctx context.Context, reason string) (*redislock.Pause, error) {
 	return e.pauses(func(one Election) (*redislock.Pause, error) { return one.Resume(ctx, reason) })
 }
@@ -253,12 +253,12 @@ func (e elections) pauses(ask func(Election) (*redislock.Pause, error)) (*redisl
 	return nil, err
 }
 
-// SetCoolDown informs all of them.
+// SetCoolDown records the cool-down of a node on all masters.
 func (e elections) SetCoolDown(ctx context.Context, nodeID string, d time.Duration, reason string) error {
 	return e.all(func(one Election) error { return one.SetCoolDown(ctx, nodeID, d, reason) })
 }
 
-// Forget takes the nodes off every list.
+// Forget removes the nodes from the list of nodes on every master.
 func (e elections) Forget(ctx context.Context, nodes []redislock.Node, before time.Time) error {
 	return e.all(func(one Election) error { return one.Forget(ctx, nodes, before) })
 }

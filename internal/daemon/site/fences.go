@@ -7,7 +7,7 @@ import (
 	"baton/internal/flush"
 )
 
-// JobsByDatabase are the names of the jobs that write to each database.
+// JobsByDatabase returns the names of the jobs that write to each database.
 func JobsByDatabase(c config.Config) map[string][]string {
 	jobs := map[string][]string{}
 	for _, j := range c.Jobs {
@@ -16,9 +16,8 @@ func JobsByDatabase(c config.Config) map[string][]string {
 	return jobs
 }
 
-// HighestFences asks databases for the fence with the highest epoch of some jobs.
-// One that does not answer before ctx ends, or has no fences yet, is left out; failed is called with the error,
-// where there is a reason.
+// HighestFences asks each database for the fence with the highest epoch among the given jobs. It leaves out a database that does not answer
+// before ctx ends, or that has no fences yet. If a database returns an error, HighestFences calls the function failed with it.
 func HighestFences(
 	ctx context.Context, dbs Databases, jobs map[string][]string, failed func(database string, err error),
 ) map[string]flush.Fence {
@@ -27,7 +26,7 @@ func HighestFences(
 		fence flush.Fence
 		err   error
 	}
-	answers := make(chan answer, len(dbs)) // room for all: the caller may have left
+	answers := make(chan answer, len(dbs)) // room for all answers, because the caller may have returned
 	asked := 0
 	for name, db := range dbs {
 		if len(jobs[name]) == 0 {

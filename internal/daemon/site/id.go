@@ -2,5 +2,5 @@ package site
 
 import "baton/internal/id"
 
-// NewID makes a UUID v4: for terms, runs and batches.
+// NewID returns a UUID v4 for a term, a run or a batch.
 func NewID() (string, error) { return id.New() }

@@ -7,8 +7,8 @@ import (
 	"baton/internal/redislock/script"
 )
 
-// LockOptions is this node's view of the lock that the configuration names. The options
-// of the node's registration are not set.
+// LockOptions returns the options of the lock that the configuration names. It does not set the options that describe the node in the list
+// of nodes.
 func LockOptions(c config.Config) redislock.LockOptions {
 	o := redislock.LockOptions{
 		Key: c.Election.LockKey, NodeID: c.Node.ID, TTL: c.Election.TTL, Format: script.Format(c.Election.LockFormat),

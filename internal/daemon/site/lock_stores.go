@@ -15,18 +15,17 @@ import (
 	"baton/internal/redislock/script"
 )
 
-// LockStores are the Redis that elections take place in: the one of the data, or the masters of a quorum.
-// Each master holds an election of its own, independent of the others.
+// LockStores are the Redis servers of the elections: the Redis of the data, or the masters of a quorum. On each master there is a separate
+// election, which does not depend on the other masters.
 type LockStores struct {
 	Config config.Config
 	Stores []*redisconn.Store
-	Quorum bool // the stores are a quorum's, and Close closes them
-	// Shared, if set, are the connections that the locks of this process share, one a store.
+	Quorum bool // the stores belong to a quorum, and Close closes them
+	// Shared, if set, has one entry per store: the connections that the locks of this process share.
 	Shared []*redisconn.Shared
 }
 
-// Open prepares the connections; it does not connect. data is the Redis that has the jobs'
-// data.
+// Open prepares the connections to the servers of the elections, without connecting. data is the Redis that has the jobs' data.
 func Open(c config.Config, data *redisconn.Store) (*LockStores, error) {
 	l := &LockStores{Config: c, Stores: []*redisconn.Store{data}}
 	masters := c.Redis.Masters()
@@ -46,10 +45,10 @@ func Open(c config.Config, data *redisconn.Store) (*LockStores, error) {
 	return l, nil
 }
 
-// Close drops the connections, if they are those of a quorum.
+// Close closes the connections to the masters of a quorum. It does not close the Redis of the data, which its caller opened.
 func (l *LockStores) Close() error {
 	if !l.Quorum {
-		return nil // its opener closes it
+		return nil // the caller that opened the store closes it
 	}
 	var problems []error
 	for _, s := range l.Stores {
@@ -58,21 +57,21 @@ func (l *LockStores) Close() error {
 	return errors.Join(problems...)
 }
 
-// Share has the locks of this process share connections.
+// Share makes all locks of this process use the same connections.
 func (l *LockStores) Share() {
 	for _, s := range l.Stores {
 		l.Shared = append(l.Shared, redisconn.NewShared(s))
 	}
 }
 
-// ForLock is the same for another lock.
+// ForLock returns the same servers, for the election of another lock.
 func (l *LockStores) ForLock(lockKey string) *LockStores {
 	other := *l
 	other.Config.Election.LockKey = lockKey
 	return &other
 }
 
-// hosts is the servers' addresses, for messages.
+// hosts returns the servers' addresses, for messages.
 func (l *LockStores) hosts() []string {
 	names := make([]string, len(l.Stores))
 	for i, s := range l.Stores {
@@ -81,10 +80,10 @@ func (l *LockStores) hosts() []string {
 	return names
 }
 
-// Host is the addresses of the servers, for messages.
+// Host returns the addresses of the servers in one text, for messages.
 func (l *LockStores) Host() string { return strings.Join(l.hosts(), ", ") }
 
-// Election is the view of all of it.
+// Election returns one Election that combines the elections in all these stores.
 func (l *LockStores) Election() Election {
 	views := make([]Election, len(l.Stores))
 	for i, s := range l.Stores {
@@ -96,7 +95,7 @@ func (l *LockStores) Election() Election {
 	return elections(views)
 }
 
-// Ledger remembers the slots beside the data.
+// Ledger returns the ledger, which records the slots of jobs in the Redis of the data.
 func (l *LockStores) Ledger(data *redisconn.Store) *redisledger.Ledger {
 	return redisledger.NewLedger(data, redisledger.LedgerOptions{
 		LockKey: l.Config.Election.LockKey, Format: script.Format(l.Config.Election.LockFormat), ByEpoch: l.Quorum,
@@ -104,13 +103,13 @@ func (l *LockStores) Ledger(data *redisconn.Store) *redisledger.Ledger {
 	})
 }
 
-// Spread is what elector.Config.HintSpread should be.
+// Spread returns the value for the field HintSpread of elector.Config.
 func (l *LockStores) Spread() time.Duration { return nodelock.Spread(len(l.Stores)) }
 
-// Lock is this node's view of the lock. It does not connect.
-func (l *LockStores) Lock(p redislock.Presence) (NodeLock, error) {
+// Lock returns this node's lock, without connecting.
+func (l *LockStores) Lock(p redislock.NodeInfo) (NodeLock, error) {
 	options := LockOptions(l.Config)
-	options.Presence = p
+	options.NodeInfo = p
 	lock, err := nodelock.New(l.Stores, l.Shared, options)
 	if err != nil {
 		return nil, fmt.Errorf("election.lock_key: %w", err)
@@ -118,13 +117,13 @@ func (l *LockStores) Lock(p redislock.Presence) (NodeLock, error) {
 	return lock, nil
 }
 
-// NodeLock is a lock of a node that others see in the list of nodes.
+// NodeLock is the lock of a node that registers in the list of nodes, where the other nodes see it.
 type NodeLock = nodelock.Lock
 
-// CommandTimeout bounds a command's dealings with Redis.
+// CommandTimeout limits the time that all requests of one command to Redis may take together.
 const CommandTimeout = 5 * time.Second
 
-// WithLock does one command's work on this node's view of the lock.
+// WithLock opens the lock of the configuration, and passes its election and this node's lock to the function do. It is for commands.
 func WithLock(ctx context.Context, c config.Config, do func(context.Context, Election, NodeLock) error) error {
 	store, err := OpenRedis(c)
 	if err != nil {
@@ -134,7 +133,7 @@ func WithLock(ctx context.Context, c config.Config, do func(context.Context, Ele
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	lock, err := at.Lock(redislock.Presence{})
+	lock, err := at.Lock(redislock.NodeInfo{})
 	if err != nil {
 		return errors.Join(err, at.Close(), store.Close())
 	}

@@ -14,14 +14,13 @@ import (
 	"baton/internal/redislock/script"
 )
 
-// Locks reaches all locks of a configuration: each is an election, and all take place in
-// the same stores.
+// Locks gives access to all locks of a configuration. Each lock is an election, and all elections take place in the same stores.
 type Locks struct {
 	stores LockStores
 	data   *redisconn.Store
 }
 
-// OpenLocks prepares to reach the locks of a configuration; it does not connect.
+// OpenLocks prepares the access to all locks of a configuration, without connecting.
 func OpenLocks(c config.Config) (*Locks, error) {
 	data, err := OpenRedis(c)
 	if err != nil {
@@ -38,16 +37,17 @@ func OpenLocks(c config.Config) (*Locks, error) {
 // Close drops the connections.
 func (l *Locks) Close() error { return errors.Join(l.stores.Close(), l.data.Close()) }
 
-// ForLock has the stores, for the election of one lock.
+// ForLock returns the stores for the election of one lock.
 func (l *Locks) ForLock(key string) *LockStores { return l.stores.ForLock(key) }
 
-// Lock is this process' view of one lock.
+// Lock returns the lock with this key, for this process.
 func (l *Locks) Lock(key, version string) (*AskedLock, error) {
-	lock, err := l.ForLock(key).Lock(redislock.Presence{Version: version})
+	lock, err := l.ForLock(key).Lock(redislock.NodeInfo{Version: version})
 	return &AskedLock{NodeLock: lock}, err
 }
 
-// AskedLock knows whether it was ever asked for: only then is there anything to leave.
+// AskedLock is a lock that records whether this process has ever asked for it. Only a process that has asked must later leave the list of
+// nodes.
 type AskedLock struct {
 	NodeLock
 	asked atomic.Bool
@@ -59,14 +59,14 @@ func (l *AskedLock) Acquire(ctx context.Context, c elector.Candidate) (elector.A
 	return l.NodeLock.Acquire(ctx, c)
 }
 
-// LeaveIfAsked takes the node off the list of those who want the lock.
+// LeaveIfAsked removes this node from the list of nodes that want the lock. It does nothing if this node has never asked for the lock.
 func (l *AskedLock) LeaveIfAsked(ctx context.Context) {
 	if l.asked.Load() {
-		_ = l.Leave(ctx) // if that fails the node stays on the list, and seems gone
+		_ = l.Leave(ctx) // if this fails the node stays on the list, and seems to be gone
 	}
 }
 
-// Watch passes hints about locks on until ctx ends.
+// Watch delivers hints about the watched locks until ctx ends.
 func (l *Locks) Watch(ctx context.Context, watched []redislock.Watched) {
 	for i := range watched {
 		watched[i].Format = script.Format(l.stores.Config.Election.LockFormat)
@@ -78,7 +78,7 @@ func (l *Locks) Watch(ctx context.Context, watched []redislock.Watched) {
 	wg.Wait()
 }
 
-// KeepNoted keeps a lock on the list of locks until ctx ends.
+// KeepNoted keeps a lock on the list of the locks in use until ctx ends.
 func (l *Locks) KeepNoted(ctx context.Context, key string) {
 	var wg sync.WaitGroup
 	for _, s := range l.stores.Stores {
@@ -89,20 +89,20 @@ func (l *Locks) KeepNoted(ctx context.Context, key string) {
 	wg.Wait()
 }
 
-// Noted is the list of locks: see LockStores.Noted.
+// Noted returns the locks in use: see LockStores.Noted.
 func (l *Locks) Noted(ctx context.Context) (map[string]bool, error) { return l.stores.Noted(ctx) }
 
-// Picture is a lock as it is now.
-func (l *Locks) Picture(ctx context.Context, key string) (redislock.Picture, error) {
-	return l.stores.picture(ctx, key)
+// State returns the present state of a lock.
+func (l *Locks) State(ctx context.Context, key string) (redislock.ElectionState, error) {
+	return l.stores.state(ctx, key)
 }
 
-// Pictures are locks as they are now: see LockStores.Pictures.
-func (l *Locks) Pictures(ctx context.Context, keys []string) (_ map[string]redislock.Picture, unread, err error) {
-	return l.stores.Pictures(ctx, keys)
+// States returns the present states of locks: see LockStores.States.
+func (l *Locks) States(ctx context.Context, keys []string) (_ map[string]redislock.ElectionState, unread, err error) {
+	return l.stores.States(ctx, keys)
 }
 
-// BreakUp takes a lock away, where it is held. It is done when a majority knows.
+// BreakUp takes a lock away from its holder. It succeeds if a majority of the servers has removed the lock.
 func (l *Locks) BreakUp(ctx context.Context, key, reason string) (redislock.Broken, error) {
 	ctx, cancel := context.WithTimeout(ctx, CommandTimeout)
 	defer cancel()
@@ -132,10 +132,10 @@ func (l *Locks) BreakUp(ctx context.Context, key, reason string) (redislock.Brok
 	return broken, nil
 }
 
-// Host is the servers' addresses, for messages.
+// Host returns the servers' addresses, for messages.
 func (l *Locks) Host() string { return l.stores.Host() }
 
-// HeldBy says who holds the lock that an elector waits for.
+// HeldBy returns a text that says who holds the lock for which an elector waits.
 func HeldBy(ev elector.Event) string {
 	switch {
 	case ev.Holder == "":
@@ -146,6 +146,5 @@ func HeldBy(ev elector.Event) string {
 	return fmt.Sprintf("held by %s, epoch %d", ev.Holder, ev.Epoch)
 }
 
-// ExitLockLost is the exit code of a process whose command did not end in time
-// when its lock was lost.
+// ExitLockLost is the exit code of a process that lost its lock and whose command did not end in time.
 const ExitLockLost = 76

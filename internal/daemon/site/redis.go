@@ -11,7 +11,7 @@ import (
 	"baton/internal/redisconn"
 )
 
-// OpenRedis prepares the connections to the Redis that has the lock; it does not connect.
+// OpenRedis prepares the connections to the Redis that has the lock, without connecting.
 func OpenRedis(c config.Config) (*redisconn.Store, error) { return openRedis(c, c.Redis) }
 
 func openRedis(c config.Config, r config.Redis) (*redisconn.Store, error) {
@@ -23,8 +23,7 @@ func openRedis(c config.Config, r config.Redis) (*redisconn.Store, error) {
 		Password:   r.Password,
 		TLS:        r.TLSConfig,
 		ClientName: "baton:" + c.Node.ID,
-		// As with databases: a connection that a firewall has forgotten must not hold a
-		// run up for longer than a fraction of the term.
+		// As for databases, a connection that a firewall has forgotten must not delay a run for longer than a fraction of the term.
 		Timeout: min(5*time.Second, c.Election.TTL/2),
 	}
 	if s := r.Sentinel; s != nil {
@@ -39,17 +38,17 @@ func openRedis(c config.Config, r config.Redis) (*redisconn.Store, error) {
 	return store, nil
 }
 
-// Stores are where the data of jobs is, by their names in the configuration: "" is the Redis that
-// has the lock. Two names of one Redis have the same connections.
+// Stores are the stores of the jobs' data, by their names in the configuration. The name "" stands for the Redis that has the lock. If two
+// names stand for the same Redis, they share their connections.
 type Stores map[string]*redisconn.Store
 
-// OpenStores prepares the connections to all stores but the one that has the lock, which is open; it
-// does not connect.
+// OpenStores prepares the connections to all stores except the store of the lock, which is already open. It does not connect.
 func OpenStores(c config.Config, lock *redisconn.Store) (Stores, error) {
 	return Stores{}.Next(config.Config{}, c, lock)
 }
 
-// Next returns the stores of the configuration c. Unchanged stores stay open.
+// Next returns the stores of the configuration c. The argument before is the previous configuration. If a store is the same in both
+// configurations, it stays open.
 func (s Stores) Next(before, c config.Config, lock *redisconn.Store) (Stores, error) {
 	type opened struct {
 		config.Redis
@@ -79,10 +78,10 @@ func (s Stores) Next(before, c config.Config, lock *redisconn.Store) (Stores, er
 	return next, nil
 }
 
-// settingOfRedis is a setting that errors of a Redis name, of whichever that is.
+// settingOfRedis matches the names of the settings under "redis" in error texts. The errors of every Redis contain these names.
 var settingOfRedis = regexp.MustCompile(`\bredis\.(url|cluster|sentinel|username|password_file|password|tls)\b`)
 
-// InStore is an error's text with the settings of a store instead of those of redis.
+// InStore returns an error text in which the names of the settings under "redis" are replaced. The new names are the store's own settings.
 func InStore(store, text string) string {
 	if store == "" {
 		return text
@@ -90,7 +89,7 @@ func InStore(store, text string) string {
 	return settingOfRedis.ReplaceAllString(text, "stores."+store+".$1")
 }
 
-// Of is where the data of a job is.
+// Of returns the store with the data of a job.
 func (s Stores) Of(j config.Job) *redisconn.Store { return s[j.Flush.From.Store] }
 
 // Used returns the stores that jobs of the configuration read, without the Redis that has the lock.
@@ -104,7 +103,7 @@ func (s Stores) Used(c config.Config) Stores {
 	return used
 }
 
-// Without are the stores whose connections are not among others, nor those of the lock; each once.
+// Without returns the stores that neither belong to the argument others nor share the connections of the lock. It returns each store once.
 func (s Stores) Without(others Stores) Stores {
 	seen := map[*redisconn.Store]bool{s[""]: true}
 	for _, store := range others {
@@ -119,7 +118,7 @@ func (s Stores) Without(others Stores) Stores {
 	return rest
 }
 
-// Close drops the connections to all of them.
+// Close drops the connections to all stores.
 func (s Stores) Close() error {
 	var problems []error
 	for _, store := range s {

@@ -9,7 +9,7 @@ import (
 	"baton/internal/flush"
 )
 
-// A driver that understands a DSN in another way than it was meant may show a piece of the password.
+// A driver that parses a DSN in another way than intended may show a piece of the password.
 func TestAnErrorOfADatabaseHasNoPieceOfItsPassword(t *testing.T) {
 	for driver, dsn := range map[string]string{
 		"postgres": "postgres://app:first%40refused%40connect@127.0.0.1:1/db?sslmode=disable",

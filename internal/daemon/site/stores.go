@@ -17,7 +17,7 @@ import (
 // Databases are the open databases by their names in the configuration.
 type Databases map[string]*sql.Store
 
-// OpenDatabases prepares all databases; it does not connect: they may come later. Its error is
+// OpenDatabases prepares all databases. It does not connect, because the databases may become available later. Its error has the type
 // config.Problems.
 func OpenDatabases(c config.Config) (Databases, error) {
 	open := Databases{}
@@ -36,8 +36,8 @@ func OpenDatabases(c config.Config) (Databases, error) {
 	return open, nil
 }
 
-// CheckDatabases returns the problems that would make OpenDatabases fail. Without files it checks only the
-// DSNs that the configuration has itself. An unreadable file is not among the problems.
+// CheckDatabases returns the problems that would make OpenDatabases fail. If files is false, it checks only the DSNs that the
+// configuration itself contains. An unreadable file is not among the problems.
 func CheckDatabases(c config.Config, files bool) (problems config.Problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.Databases)) {
 		d := c.Databases[name]
@@ -54,7 +54,7 @@ func CheckDatabases(c config.Config, files bool) (problems config.Problems) {
 	return problems.Sorted()
 }
 
-// unusable is the problem of a database that cannot be opened, at its DSN.
+// unusable returns the problem of a database that cannot be opened. The problem names the setting of the database's DSN.
 func unusable(c config.Config, name string, err error) config.Problem {
 	at := "databases." + name + ".dsn"
 	if c.Databases[name].DSNFile != "" {
@@ -64,7 +64,7 @@ func unusable(c config.Config, name string, err error) config.Problem {
 	return c.Problem(at, strings.TrimPrefix(said, "dsn_file: "))
 }
 
-// OpenDatabase prepares one database; it does not connect.
+// OpenDatabase prepares one database, without connecting.
 func OpenDatabase(c config.Config, name string) (*sql.Store, error) {
 	d := c.Databases[name]
 	dsn, err := d.DSN()
@@ -79,7 +79,7 @@ func OpenDatabase(c config.Config, name string) (*sql.Store, error) {
 	})
 }
 
-// Connections are as many as a database's jobs can use at the same time, within reason.
+// Connections returns how many connections to a database its jobs can use at the same time. The result is between 4 and 32.
 func Connections(c config.Config, database string) int {
 	lanes := 0
 	for _, j := range c.Jobs {
@@ -87,11 +87,11 @@ func Connections(c config.Config, database string) int {
 			lanes += max(j.Flush.Lanes, 1)
 		}
 	}
-	const least, most = 4, 32 // more jobs than that take turns
+	const least, most = 4, 32 // if there are more jobs, they take turns
 	return min(max(lanes, least), most)
 }
 
-// Close drops the connections to all of them.
+// Close drops the connections to all databases.
 func (d Databases) Close() error {
 	var problems []error
 	for _, store := range d {
@@ -100,7 +100,7 @@ func (d Databases) Close() error {
 	return errors.Join(problems...)
 }
 
-// Timing is the arithmetic of the lease that the configuration asks for.
+// Timing returns the durations that concern the lease, such as its TTL and the interval of its renewals.
 func Timing(e config.Election) heartbeat.Timing {
 	return heartbeat.Timing{
 		TTL: e.TTL, Interval: e.HeartbeatInterval, Timeout: e.AttemptTimeout,
@@ -108,7 +108,7 @@ func Timing(e config.Election) heartbeat.Timing {
 	}
 }
 
-// Without are the databases that are not among others.
+// Without returns the databases that are not in the argument others.
 func (d Databases) Without(others Databases) Databases {
 	rest := Databases{}
 	for name, db := range d {

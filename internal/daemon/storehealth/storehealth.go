@@ -1,4 +1,5 @@
-// Package storehealth knows whether the stores that jobs read answer. The election does not depend on them.
+// Package storehealth checks whether the stores that jobs read answer. These stores are separate from the Redis that has the lock, and the
+// election does not need them.
 package storehealth
 
 import (
@@ -21,36 +22,36 @@ import (
 // pingEvery is the interval between two pings of a store.
 const pingEvery = 2 * time.Second
 
-// Health watches the stores of a node, except the Redis that has the lock. A nil one has none.
+// Health watches the stores of a node, except the Redis that has the lock. A nil Health watches no store.
 type Health struct {
 	log *zap.Logger
-	up  func(store string, up bool) // is called with the state of a store, again and again
+	up  func(store string, up bool) // is called repeatedly with the state of a store
 
 	mu     sync.Mutex
-	stores map[string]*watched // by name
+	stores map[string]*watchedStore // by name
 	closed bool
 }
 
-// watched is one store.
-type watched struct {
+// watchedStore is one store.
+type watchedStore struct {
 	name   string
 	redis  *redisconn.Store
 	outage *outage.Outage
 	stop   context.CancelFunc
-	over   chan struct{} // nothing asks it any more
+	over   chan struct{} // closed when no goroutine asks the store any more
 
 	mu    sync.Mutex
-	err   error     // why it does not answer; nil: it does
-	since time.Time // when that began
-	heard bool      // it was asked
+	err   error     // why the store does not answer; nil: it answers
+	since time.Time // since when err has its value
+	heard bool      // the store was asked at least once
 }
 
-// New has no stores yet. up is called with what becomes of each.
+// New returns a Health without stores. It calls the function up whenever a store becomes available or unavailable.
 func New(log *zap.Logger, up func(store string, up bool)) *Health {
-	return &Health{log: log, up: up, stores: map[string]*watched{}}
+	return &Health{log: log, up: up, stores: map[string]*watchedStore{}}
 }
 
-// Use begins to ask stores, and asks those no more that are not among them. It returns the names of those.
+// Use makes the Health watch exactly these stores from now on. It returns the names of the stores that it no longer watches.
 func (h *Health) Use(stores site.Stores) (gone []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,18 +72,18 @@ func (h *Health) Use(stores site.Stores) (gone []string) {
 			continue
 		}
 		ctx, stop := context.WithCancel(context.Background())
-		w := &watched{
+		w := &watchedStore{
 			name: name, redis: redis, stop: stop, over: make(chan struct{}), since: time.Now(),
 			outage: outage.New(h.log.With(zap.String("store", name), zap.String("redis", redis.Host()))),
 		}
 		h.stores[name] = w
-		h.up(name, true) // until it is known to be away
+		h.up(name, true) // until the store is known to be away
 		go w.follow(ctx, h.up)
 	}
 	return gone
 }
 
-// Close ends the asking.
+// Close stops watching all stores.
 func (h *Health) Close() {
 	if h == nil {
 		return
@@ -95,15 +96,15 @@ func (h *Health) Close() {
 	}
 }
 
-// close ends the asking of one store. It waits for that: its connections are closed next.
-func (w *watched) close() {
+// close ends the requests to one store and waits for their end, because the caller closes the store's connections next.
+func (w *watchedStore) close() {
 	w.stop()
 	<-w.over
 	w.outage.Close()
 }
 
-// follow asks for signs of life until ctx ends.
-func (w *watched) follow(ctx context.Context, up func(store string, up bool)) {
+// follow pings the store until ctx ends.
+func (w *watchedStore) follow(ctx context.Context, up func(store string, up bool)) {
 	defer close(w.over)
 	for {
 		asking, cancel := context.WithTimeout(ctx, w.redis.Timeout())
@@ -113,7 +114,7 @@ func (w *watched) follow(ctx context.Context, up func(store string, up bool)) {
 			return
 		}
 		if errors.Is(err, redisconn.ErrRefused) && redisconn.Unavailable(err) == "" {
-			err = nil // it answers, though the user must not ask for this
+			err = nil // the store answers, although the user lacks the permission for this command
 		}
 		w.outage.Asked(err)
 		w.note(err)
@@ -126,7 +127,7 @@ func (w *watched) follow(ctx context.Context, up func(store string, up bool)) {
 	}
 }
 
-func (w *watched) note(err error) {
+func (w *watchedStore) note(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.heard || (err == nil) != (w.err == nil) {
@@ -135,7 +136,7 @@ func (w *watched) note(err error) {
 	w.heard, w.err = true, err
 }
 
-func (h *Health) of(store string) *watched {
+func (h *Health) of(store string) *watchedStore {
 	if h == nil || store == "" {
 		return nil
 	}
@@ -144,8 +145,8 @@ func (h *Health) of(store string) *watched {
 	return h.stores[store]
 }
 
-// Away returns why a store is unavailable. It returns nil if the store answers or its state is unknown, and for
-// the Redis that has the lock. It also returns nil for a Cluster, because other masters may answer.
+// Away returns why a store is unavailable. It returns nil if the store answers or its state is unknown. It also returns nil for the Redis
+// that has the lock, and for a Cluster, because the other masters of the Cluster may answer.
 func (h *Health) Away(store string) error {
 	w := h.of(store)
 	if w == nil || w.redis.IsCluster() {
@@ -156,13 +157,13 @@ func (h *Health) Away(store string) error {
 	return w.err
 }
 
-// Error is that of a run whose store does not serve it.
+// Error is the error of a run whose store is unavailable.
 type Error struct {
 	Store string
 	Err   error
 }
 
-// Error names the store, and its settings.
+// Error implements error. The text contains the store's name, and the names of the store's own settings.
 func (e *Error) Error() string {
 	return fmt.Sprintf("store %s: %s", e.Store, site.InStore(e.Store, e.Err.Error()))
 }
@@ -170,7 +171,7 @@ func (e *Error) Error() string {
 // Unwrap returns the store's own error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Blame names the store in an error that is the store's fault.
+// Blame returns the error with the name of the store, if the store is the reason for the error.
 func (h *Health) Blame(store string, err error) error {
 	if h.of(store) == nil || redisconn.Unavailable(err) == "" {
 		return err
@@ -178,20 +179,20 @@ func (h *Health) Blame(store string, err error) error {
 	return &Error{store, err}
 }
 
-// Tried notes the end of a run that met that error, for the log of the outage.
+// Tried records that a run failed with the error e, for the log lines about the store's outage.
 func (h *Health) Tried(job string, e *Error) {
 	if w := h.of(e.Store); w != nil {
 		w.outage.Tried(job, e.Err)
 	}
 }
 
-// Explains reports whether the log of the outage says why a run failed.
+// Explains reports whether the log lines about the store's outage already say why a run failed with e.
 func (h *Health) Explains(e *Error) bool {
 	w := h.of(e.Store)
 	return w != nil && w.outage.Explains(e.Err)
 }
 
-// States is how the stores answer, by name.
+// States returns the state of each store, by name.
 func (h *Health) States() []diagnose.Store {
 	if h == nil {
 		return nil
@@ -205,7 +206,7 @@ func (h *Health) States() []diagnose.Store {
 	return all
 }
 
-func (w *watched) state() diagnose.Store {
+func (w *watchedStore) state() diagnose.Store {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := diagnose.Store{Name: w.name, Redis: diagnose.Redis{Host: w.redis.Host(), OK: w.err == nil, Since: w.since}}

@@ -11,7 +11,7 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Checks are the rules for a configuration's values that other packages own.
+// Checks returns the checks of configuration values that other packages define.
 func Checks() config.Checks {
 	return config.Checks{
 		Schedule: func(spec, timeZone string) error {
@@ -28,21 +28,23 @@ func Checks() config.Checks {
 	}
 }
 
-// checkFlush returns the mistake in a flush that shows without looking into its database.
+// checkFlush returns the mistake in the settings of a flush, if the mistake can be found without reading the database.
 func checkFlush(r config.Redis, f config.Flush) error {
 	if f.From.Changed != "" {
 		if err := redisconn.CheckKey(f.From.Changed); err != nil {
 			return fmt.Errorf("from.changed: %w", err)
 		}
 		if strings.ContainsAny(f.From.Changed, "<>") {
-			return fmt.Errorf("from.changed: %q has a placeholder, but it is one set of all changed ids: name it without", f.From.Changed)
+			return fmt.Errorf("from.changed: %q has a placeholder, but one set holds all changed ids: write the name without a placeholder",
+				f.From.Changed)
 		}
 		if strings.ContainsAny(f.From.Changed, "[]*") {
-			return fmt.Errorf("from.changed: %q looks like several sets, but is taken literally: name one set, in a job for each",
+			return fmt.Errorf("from.changed: %q looks like several sets, but baton reads it as one name: write one set, and "+
+				"make a job for each set",
 				f.From.Changed)
 		}
 	}
-	c, err := Flush(config.Job{Flush: f}, nil) // no source is made of it
+	c, err := Flush(config.Job{Flush: f}, nil) // no source is opened from it
 	if err != nil {
 		return err
 	}
@@ -55,7 +57,7 @@ func checkFlush(r config.Redis, f config.Flush) error {
 	return c.Mapping.Check(c.Inputs, c.Create)
 }
 
-// shortestInterval is the least time between two slots; 0: there are none.
+// shortestInterval returns the shortest time between two slots, or 0 if there are no slots.
 func shortestInterval(spec, timeZone string) time.Duration {
 	s, err := schedule.ParseIn(spec, timeZone)
 	if err != nil {

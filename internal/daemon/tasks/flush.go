@@ -1,4 +1,4 @@
-// Package tasks makes of a configured job what its work is made of.
+// Package tasks turns the configuration of a job into the parts that do the job's work.
 package tasks
 
 import (
@@ -14,8 +14,8 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Flush makes the configuration of a flush from that of its job. The caller adds the sink,
-// the node and the reports.
+// Flush returns the configuration of a flush, made from the configuration of its job. The caller adds the sink, the node and the
+// reports.
 func Flush(j config.Job, store *redisconn.Store) (flush.Config, error) {
 	f := j.Flush
 	source, err := Source(j)
@@ -38,6 +38,7 @@ func Flush(j config.Job, store *redisconn.Store) (flush.Config, error) {
 		Job: j.Name, Mapping: to, NewID: site.NewID,
 		Origin: fmt.Sprintf("store %q ", f.From.Store),
 		Create: f.To.Schema == "create", DeadLimit: f.DeadLetters.PerBatch, Lanes: f.Lanes,
+		KeepDeleted: f.To.KeepDeleted,
 	}
 	if j.Flush.From.Kind().Takes(adopts) {
 		c.Adopt = flush.Adopt{Mode: flush.AdoptMode(f.To.Adopt), Differ: verify.Differ{}}
@@ -46,7 +47,7 @@ func Flush(j config.Job, store *redisconn.Store) (flush.Config, error) {
 	return c, nil
 }
 
-// adopts is the setting of jobs that ask before they change or delete rows which they never wrote.
+// adopts is the name of a setting that only some types of jobs have. Such a job asks before it changes or deletes rows that it never wrote.
 const adopts = ".to.adopt"
 
 // Source describes the source of a flush job.

@@ -20,14 +20,14 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Task is a job of the configuration, without the parts that need a term.
+// Task is a job of the configuration, without the parts that exist only during a term.
 type Task struct {
 	Config   config.Job
 	Shown    string // Config as YAML, without any secret
 	Schedule schedule.Schedule
 	Sources  []flush.Source   // the sources of a flush, for its backlog; nil: a command, or not opened
-	Store    *redisconn.Store // where they are; nil likewise
-	IdleKeys []string         // while none of them exists a flush has nothing to do; nil: keys do not show it
+	Store    *redisconn.Store // the store of the sources; nil like Sources
+	IdleKeys []string         // while none of these keys exists a flush has nothing to do; nil: the keys do not show this
 
 	pending func(ctx context.Context) (bool, error) // see flush.Config; nil: not known
 }
@@ -38,7 +38,7 @@ func Describe(j config.Job) (Task, error) {
 	return Task{Config: j, Shown: config.ShowJob(j), Schedule: slots}, err
 }
 
-// All opens every job of the configuration, so that its sources can be read. It connects to nothing yet.
+// All opens all jobs of the configuration, so that their sources can be read. It does not connect yet.
 func All(c config.Config, stores site.Stores) ([]Task, error) {
 	list := make([]Task, len(c.Jobs))
 	for i, j := range c.Jobs {
@@ -54,8 +54,8 @@ func All(c config.Config, stores site.Stores) ([]Task, error) {
 	return list, nil
 }
 
-// Open makes the sources of a flush in the store that has them, and returns it as [Flush] does; of a command
-// there is nothing to open. It connects to nothing yet.
+// Open makes the sources of a flush job in the job's store, and returns the same configuration as [Flush]. For a command job it does
+// nothing. It does not connect yet.
 func (t *Task) Open(stores site.Stores) (flush.Config, error) {
 	if t.Config.IsCommand() {
 		return flush.Config{}, nil
@@ -74,8 +74,8 @@ func (t *Task) Open(stores site.Stores) (flush.Config, error) {
 	return c, err
 }
 
-// Backlog counts the changes that wait in Redis. Most of the time there are none, which one
-// question answers for all shards.
+// Backlog counts the changes that wait in Redis. Most of the time no changes wait. A single request finds this out for all shards of the
+// job.
 func (t Task) Backlog(ctx context.Context) (int64, error) {
 	if !t.Countable() {
 		return 0, &flush.UncountedError{Why: "every run reads all of it, and only a run finds what has changed", ByRun: true}
@@ -88,17 +88,18 @@ func (t Task) Backlog(ctx context.Context) (int64, error) {
 	return flush.Backlog(ctx, t.Sources)
 }
 
-// IsCapture reports whether it follows the replication stream of its store, which is open.
+// IsCapture reports whether the task is a capture, and its store is open. A capture follows the replication stream of its store.
 func (t Task) IsCapture() bool { return t.Store != nil && isCapture(t.Config) }
 
 func isCapture(j config.Job) bool { return !j.IsCommand() && j.Flush.From.Type == spec.Capture }
 
-// CaptureProgress is how far it has followed the stream, if this node does. With masters it asks them.
+// CaptureProgress returns how far the task has read its store's replication stream. The result is false if this node does not follow that
+// stream. If masters is true, CaptureProgress also asks the masters how long the stream is.
 func (t Task) CaptureProgress(ctx context.Context, masters bool) (capture.Progress, bool) {
 	return capture.ProgressOf(ctx, t.Store, t.Config.Name, t.Config.Flush.From.Key, masters)
 }
 
-// Countable reports whether changes wait in a place of their own.
+// Countable reports whether the source keeps waiting changes separately, so that the changes can be counted.
 func (t Task) Countable() bool {
 	return slices.ContainsFunc(t.Sources, func(s flush.Source) bool {
 		_, counts := s.(flush.Counted)
@@ -106,9 +107,9 @@ func (t Task) Countable() bool {
 	})
 }
 
-// Lag is the greatest age that one of backlog waiting changes can have, if all changes
-// before fresh have been flushed. Where changes do not wait in a place of their own,
-// they cannot be counted: then it is how old the table's content may be.
+// Lag returns the maximum age of the waiting changes. It assumes that all changes from before the time in the argument fresh have been
+// flushed. The argument backlog is the number of waiting changes. If the source does not keep waiting changes separately, they cannot be
+// counted. In this case Lag returns the maximum age of the table's content.
 func (t Task) Lag(backlog int64, fresh, now time.Time) time.Duration {
 	if backlog == 0 && t.Countable() || fresh.IsZero() {
 		return 0
@@ -116,8 +117,8 @@ func (t Task) Lag(backlog int64, fresh, now time.Time) time.Duration {
 	return max(now.Sub(fresh), 0)
 }
 
-// Target names, for people, the table that the job writes to, or the program that it runs. It
-// leaves out arguments, which may be secrets.
+// Target returns a readable name of the table that the job writes, or of the program that the job runs. It leaves out the program's
+// arguments, which may be secrets.
 func (t Task) Target() string {
 	switch j := t.Config; {
 	case j.IsCommand() && j.Shell:
@@ -129,7 +130,7 @@ func (t Task) Target() string {
 	}
 }
 
-// Policy returns the runner's job without Run.
+// Policy returns the job in the form that the runner needs, without the job's Run function.
 func (t Task) Policy() job.Job {
 	p := t.Config.Policy
 	return job.Job{
@@ -141,7 +142,7 @@ func (t Task) Policy() job.Job {
 	}
 }
 
-// Next is when the job is due after a time: a while after its slots, if it has a jitter.
+// Next returns when the job is next due, counted from the time in the argument after. A job with a jitter is due some time after its slots.
 func (t Task) Next(after time.Time) time.Time {
 	offset := t.Policy().Offset()
 	slot := t.Schedule.Next(after.Add(-offset))
@@ -151,13 +152,13 @@ func (t Task) Next(after time.Time) time.Time {
 	return slot.Add(offset)
 }
 
-// Job is the job as it is configured.
+// Job returns the job's configuration.
 func (t Task) Job() config.Job { return t.Config }
 
-// configured is a [Task], and whatever has one embedded.
+// configured is implemented by [Task], and by types that embed a Task.
 type configured interface{ Job() config.Job }
 
-// Names are the tasks' jobs'.
+// Names returns the names of the tasks' jobs.
 func Names[T configured](list []T) []string {
 	names := make([]string, len(list))
 	for i, t := range list {
@@ -166,7 +167,7 @@ func Names[T configured](list []T) []string {
 	return names
 }
 
-// Under are the tasks under one lock. They take no more memory than they must.
+// Under returns the tasks under one lock. The result uses as little memory as possible.
 func Under[T configured](list []T, lockKey string) (some []T) {
 	for _, t := range list {
 		if t.Job().Lock == lockKey {
@@ -176,19 +177,20 @@ func Under[T configured](list []T, lockKey string) (some []T) {
 	return some
 }
 
-// StagedBy are the keys beside which tasks stage, and the job of each.
-func StagedBy(list []Task) map[staging.At]string {
-	jobs := map[staging.At]string{}
+// StagedBy returns the keys for which the tasks stage changes, and the name of the job for each key. The stage of a key is a second key
+// beside it, with the changes that are being flushed.
+func StagedBy(list []Task) map[staging.Location]string {
+	jobs := map[staging.Location]string{}
 	for _, t := range list {
 		for _, key := range staging.StagedKeys(t.Sources) {
-			jobs[staging.At{Store: t.Config.Flush.From.Store, Key: key}] = t.Config.Name
+			jobs[staging.Location{Store: t.Config.Flush.From.Store, Key: key}] = t.Config.Name
 		}
 	}
 	return jobs
 }
 
-// ByStore does something with the tasks of each store, with all stores at once: one that is away
-// holds up no other.
+// ByStore calls the function do once for the tasks of each store. The calls run at the same time, so that a store that is unavailable does
+// not delay the other stores.
 func ByStore[T any](list []T, storeOf func(T) *redisconn.Store, do func(some []T)) {
 	groups := map[*redisconn.Store][]T{}
 	for _, t := range list {

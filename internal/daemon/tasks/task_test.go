@@ -6,7 +6,7 @@ import (
 	"baton/internal/config"
 )
 
-// Who writes a command line may write a password into it.
+// A user may write a password into a command line.
 func TestOfACommandOnlyTheProgramIsNamed(t *testing.T) {
 	for want, j := range map[string]config.Job{
 		"a shell command": {Shell: true, Command: config.Command{"mysql -phunter2 <report.sql"}},

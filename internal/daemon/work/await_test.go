@@ -19,7 +19,7 @@ import (
 	"baton/internal/redisconn"
 )
 
-// quiet is a source in which nothing happens.
+// quiet is a source without changes.
 type quiet struct{ *flushtest.Script }
 
 func (quiet) Wait(ctx context.Context) error {
@@ -27,7 +27,7 @@ func (quiet) Wait(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// idleFlush is a flush job that waits for work, until the test ends.
+// idleFlush returns a flush job that waits for work until the test ends.
 func idleFlush(t *testing.T) (*flushJob, *flushtest.Script) {
 	t.Helper()
 	s := flushtest.NewScript("rows")
@@ -63,7 +63,7 @@ func idleFlush(t *testing.T) (*flushJob, *flushtest.Script) {
 	return f, s
 }
 
-// leads is a term.
+// leads is a running term.
 type leads struct{}
 
 func (leads) Owner() string                                       { return "owner" }
@@ -71,7 +71,7 @@ func (leads) Epoch() int64                                        { return 1 }
 func (leads) Raise(_ context.Context, floor int64) (int64, error) { return floor + 1, nil }
 func nothing(context.Context) error                               { return nil }
 
-// A verification of an idle source need not wait until something changes in it.
+// A verification of an idle source need not wait for a change in the source.
 func TestAVerificationBeginsARunOfAJobThatWaitsForWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, s := idleFlush(t)
@@ -90,7 +90,7 @@ func TestAVerificationBeginsARunOfAJobThatWaitsForWork(t *testing.T) {
 	})
 }
 
-// That nothing is known to be pending is no proof: of a stream that is not followed everything is yet to be heard.
+// If no change is known to be pending, this is no proof: a stream that is not followed has not delivered its changes yet.
 func TestOnlyARunProvesThatEverythingWasFlushed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _ := idleFlush(t)
@@ -105,7 +105,7 @@ func TestOnlyARunProvesThatEverythingWasFlushed(t *testing.T) {
 	})
 }
 
-// A comparison that may not read would else be tried again for minutes, and say nothing.
+// Otherwise a comparison without the permission to read would be retried for minutes, without a report.
 func TestWhatTheRedisUserMayNotDoEndsAnOperation(t *testing.T) {
 	refused := fmt.Errorf("scan: %w", redisconn.Explain(redis.Error("NOPERM this user has no permissions")))
 	if err := decided(refused); !errors.As(err, new(finalError)) {

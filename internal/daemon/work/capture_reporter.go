@@ -16,31 +16,31 @@ import (
 )
 
 const (
-	// captureEventsEvery is how often the events of captures are taken. captureHeadsEvery is how often the term asks their masters for
-	// the ends of their histories.
+	// captureEventsEvery is the pause between two collections of the captures' events. captureHeadsEvery is the pause between two requests
+	// that ask the masters how far their replication streams reach.
 	captureEventsEvery = time.Second
 	captureHeadsEvery  = GaugeEvery
-	// sameEvent is how often an event of one kind enters the history at most: repeated events must not push the election's own events
-	// out.
+	// sameEvent is the minimum time between two events of one kind in the event history. Without this limit, repeated events of captures
+	// would push the election's own events out of the history.
 	sameEvent = time.Minute
-	// longestEvent bounds the words of an event.
+	// longestEvent limits the words of an event, in bytes.
 	longestEvent = 300
 	addWithin    = time.Second
 )
 
-// CaptureCodes are the label values of a capture's metrics.
+// CaptureCodes returns the label values that the metrics of captures use.
 func CaptureCodes() metrics.CaptureCodes {
 	return metrics.CaptureCodes{Joins: capture.Hows(), Breaks: capture.Breaks(), Passes: capture.Reasons(), Ends: capture.Results()}
 }
 
-// captureReporter reports how the captures of a term follow their masters, in metrics and in the event history of their lock.
+// captureReporter reports, in metrics and in the event history of a lock, how the captures of a term follow their masters.
 type captureReporter struct {
 	log     *zap.Logger
 	metrics *metrics.Metrics
 	add     func(ctx context.Context, event, code, reason string) error
 
 	mu    sync.Mutex
-	added map[string]time.Time // by event, code and store
+	added map[string]time.Time // when an event was added, by event, code and store
 }
 
 func (t *Term) newCaptureReporter() *captureReporter {
@@ -54,7 +54,7 @@ func (t *Term) newCaptureReporter() *captureReporter {
 	return r
 }
 
-// keep reports until ctx ends.
+// keep calls report repeatedly until ctx ends.
 func (r *captureReporter) keep(ctx context.Context, tasks []boundTask) {
 	captures := slices.DeleteFunc(slices.Clone(tasks), func(b boundTask) bool { return !b.task.IsCapture() })
 	var asked time.Time
@@ -68,13 +68,14 @@ func (r *captureReporter) keep(ctx context.Context, tasks []boundTask) {
 	}
 }
 
-// captureEvent is an event of the history, for one or several jobs.
+// captureEvent is an event for the event history. It concerns one or several jobs.
 type captureEvent struct {
 	event, code, words, store string
 	jobs                      []string
 }
 
-// report reports the events since the last call. With masters it also asks the masters for the ends of their histories.
+// report reports the captures' events since the last call. If masters is true, it also asks the masters how far their replication streams
+// reach.
 func (r *captureReporter) report(ctx context.Context, captures []boundTask, masters bool) {
 	var all []*captureEvent
 	for _, b := range captures {
@@ -95,7 +96,8 @@ func (r *captureReporter) report(ctx context.Context, captures []boundTask, mast
 	}
 }
 
-// count counts an event of a capture, and returns its name in the history; "" if the history has none for it.
+// count counts an event of a capture in the metrics. It returns the name that this event has in the event history, or "" if the history
+// does not contain such events.
 func (r *captureReporter) count(job string, n capture.Event) string {
 	switch n.Kind {
 	case capture.Joined:
@@ -112,10 +114,11 @@ func (r *captureReporter) count(job string, n capture.Event) string {
 	if n.Code == capture.Refused {
 		return "stream_refused"
 	}
-	return "" // the capture joins again, which is an event
+	return "" // the capture joins again, and that is an event
 }
 
-// addEvent adds an event to all, or its jobs to the same event of the store.
+// addEvent adds the event e to the list in the argument all. If the list already contains the same event of the same store, addEvent only
+// adds the jobs of e to that event.
 func addEvent(all []*captureEvent, e captureEvent) []*captureEvent {
 	for _, one := range all {
 		if one.event == e.event && one.code == e.code && one.store == e.store {
@@ -128,7 +131,7 @@ func addEvent(all []*captureEvent, e captureEvent) []*captureEvent {
 	return append(all, &e)
 }
 
-// addToHistory adds an event to the history, unless one like it was added a moment ago.
+// addToHistory adds an event to the event history, unless an event of the same kind was added a moment ago.
 func (r *captureReporter) addToHistory(ctx context.Context, one *captureEvent) {
 	r.mu.Lock()
 	of := strings.Join([]string{one.event, one.code, one.store}, "\n")
@@ -143,7 +146,7 @@ func (r *captureReporter) addToHistory(ctx context.Context, one *captureEvent) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), addWithin)
 	defer cancel()
 	if err := r.add(ctx, one.event, one.code, text.Names(one.jobs, 5)+": "+one.words); err != nil {
-		r.log.Debug("an event of a capture was not added to the history", zap.String("event", one.event), zap.Error(err))
+		r.log.Debug("cannot add an event of a capture to the history", zap.String("event", one.event), zap.Error(err))
 	}
 }
 
@@ -157,7 +160,7 @@ func (r *captureReporter) showProgress(job string, s capture.Progress) {
 	r.metrics.CaptureProgress(job, s.PassOwed, s.Pending, s.Budget, masters)
 }
 
-// end reports the last events of captures that are about to be released, and that no rows of any flush wait on this node.
+// end reports the last events of captures whose work is about to end. It also reports that no rows of any flush wait on this node.
 func (r *captureReporter) end(tasks []boundTask) {
 	for _, b := range tasks {
 		r.metrics.FlushUnaccepted(b.job.Name, 0)

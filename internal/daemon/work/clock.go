@@ -12,40 +12,42 @@ import (
 )
 
 const (
-	// clockStep is the least change of the correction that counts: a slow answer is dated no better than that.
+	// clockStep is the minimum change of the correction that counts, because the answer of a slow ledger is not more precise.
 	clockStep = time.Second
-	// clockEvery is how often the clocks are compared while they agree.
+	// clockEvery is the interval between two comparisons of the clocks while the clocks agree.
 	clockEvery = 30 * time.Second
-	// clockSoon is how often they are compared while they differ. The clock that was wrong may be set right at any moment. Then slots that
-	// come by it would wait, or come too early.
+	// clockSoon is the pause between two comparisons of the clocks while they differ. The pause is short, because the wrong clock may be
+	// corrected at any moment. Until the next comparison, slots would then come too late or too early.
 	clockSoon = time.Second
 )
 
-// Clock is the clock of slots: this host's. If that is wrong, which means far from the ledger's, Clock is the ledger's: the ledger claims
-// slots by its own clock, and a host whose clock is off by an hour would claim none, or those of an hour ago.
+// Clock is the clock that decides when a slot has come. It is this host's clock. If the host's clock differs too much from the ledger's
+// clock, it is the ledger's clock. The ledger compares each claim of a slot with its own clock. So a host whose clock is off by an hour
+// could claim no slot, or only the slots of an hour ago.
 type Clock struct {
 	log    *zap.Logger
 	tell   func(ahead time.Duration)
 	behind atomic.Int64  // added to the host's clock
-	set    chan struct{} // tells the jobs that behind has changed
+	set    chan struct{} // receives a value when behind has changed
 	doubts chan chan<- bool
-	over   chan struct{} // closed once the clocks are compared no more
-	asked  chan struct{} // closed once the ledger has answered, or has not in time
+	over   chan struct{} // closed when the clocks are no longer compared
+	asked  chan struct{} // closed when the ledger has answered, or has not answered in time
 }
 
-// NewClock uses the host's clock until the first comparison. It calls tell, if set, when this host's clock has become wrong or right.
+// NewClock returns a Clock that uses the host's clock until the first comparison. If the function tell is not nil, Clock calls it when this
+// host's clock becomes wrong or right.
 func NewClock(log *zap.Logger, tell func(ahead time.Duration)) *Clock {
 	return &Clock{log: log, tell: tell, set: make(chan struct{}, 1), doubts: make(chan chan<- bool),
 		over: make(chan struct{}), asked: make(chan struct{})}
 }
 
-// Now is the present time for slots.
+// Now returns the present time by this clock, which decides when slots have come.
 func (c *Clock) Now() time.Time { return time.Now().Round(0).Add(time.Duration(c.behind.Load())) }
 
-// WasSet receives after each change of the difference between the clocks.
+// WasSet returns a channel that receives a value after each change of the difference between the clocks.
 func (c *Clock) WasSet() <-chan struct{} { return c.set }
 
-// Follow compares the clocks until ctx ends.
+// Follow compares this host's clock with the ledger's clock repeatedly until ctx ends.
 func (c *Clock) Follow(ctx context.Context, ledger *redisledger.Ledger, within time.Duration) {
 	defer close(c.over)
 	c.compare(ctx, ledger, within)
@@ -69,7 +71,8 @@ func (c *Clock) Follow(ctx context.Context, ledger *redisledger.Ledger, within t
 	}
 }
 
-// Compare compares the clocks now, and reports whether Redis answered: a slot waits that seems to be in the future.
+// Compare compares the clocks immediately, because the runner of the jobs has noticed that they may differ. It reports whether Redis
+// answered.
 func (c *Clock) Compare() bool {
 	done := make(chan bool, 1)
 	select {
@@ -80,7 +83,7 @@ func (c *Clock) Compare() bool {
 	}
 }
 
-// compare leaves the clock as it is if Redis does not answer soon.
+// compare compares this host's clock with the ledger's clock. If Redis does not answer soon, the Clock stays unchanged.
 func (c *Clock) compare(ctx context.Context, ledger *redisledger.Ledger, within time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -94,7 +97,7 @@ func (c *Clock) compare(ctx context.Context, ledger *redisledger.Ledger, within 
 	return true
 }
 
-// heard notes how far this host's clock is behind the ledger's.
+// heard records how far this host's clock is behind the ledger's clock.
 func (c *Clock) heard(behind time.Duration) {
 	ahead, before := -behind, time.Duration(c.behind.Load())
 	if behind.Abs() <= job.WrongClock {
@@ -109,22 +112,22 @@ func (c *Clock) heard(behind time.Duration) {
 	}
 	select {
 	case c.set <- struct{}{}:
-	default: // they have not looked since the last change
+	default: // the jobs have not looked since the last change
 	}
 	if behind == 0 {
-		c.log.Info("this host's clock is right again: slots come by it")
+		c.log.Info("this host's clock agrees with the clock of redis again: the schedule uses the host's clock from now on")
 		return
 	}
 	how := "behind"
 	if behind < 0 {
 		how = "ahead of"
 	}
-	c.log.Warn("this host's clock is far "+how+" that of redis: slots come by the clock of redis until they agree; "+
+	c.log.Warn("this host's clock is far "+how+" the clock of redis: the schedule uses the clock of redis until both agree; "+
 		"check the host's time synchronisation",
 		zap.Duration("by", behind.Abs()))
 }
 
-// Settled waits until the clocks were compared for the first time.
+// Settled waits until the first comparison of the clocks is over.
 func (c *Clock) Settled(ctx context.Context) {
 	select {
 	case <-c.asked:

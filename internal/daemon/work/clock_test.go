@@ -7,8 +7,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// Jumps of the clock that slots come by are told, and cost: it stays what it is while the
-// other one drifts, or is dated a little wrong.
+// Steps of the clock of slots are reported, and cause work. So the clock of slots does not change while the other clock only drifts, or
+// while an answer is dated a little wrong.
 func TestTheClockOfSlotsIsChangedWhereItMust(t *testing.T) {
 	var told time.Duration
 	c := NewClock(zap.NewNop(), func(ahead time.Duration) { told = ahead })

@@ -18,7 +18,7 @@ import (
 	"baton/internal/trace"
 )
 
-// command is the work of a command job in the term.
+// command returns the function that does the work of a command job in this term.
 func (t *Term) command(of Task, keep config.History) job.Func {
 	work := program.New(of.Config, elector.ErrLeaseLost, program.Options{
 		Finish: finishTimeout(t.Timing.Drain), Keep: redisledger.KeepOutput,
@@ -34,11 +34,12 @@ func (t *Term) command(of Task, keep config.History) job.Func {
 	return steadily(work, func(ctx context.Context, run job.Run) {
 		ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 		defer cancel()
-		_, _ = t.Ledger.Progress(ctx, run, redisledger.Progress{Backlog: -1}, time.Now()) // a failure is made up for the next time
+		_, _ = t.Ledger.Progress(ctx, run, redisledger.Progress{Backlog: -1}, time.Now()) // the next report makes up for a failure
 	})
 }
 
-// Refused is the reason why this process cannot run a configuration's commands as it says; nil if it can.
+// Refused returns the reason why this process cannot run the commands of a configuration with their settings. It returns nil if it can run
+// them.
 func Refused(c config.Config, wardens *command.Reserve) error {
 	if problems := program.Refused(c, wardens.Try); len(problems) > 0 {
 		return problems
@@ -46,8 +47,9 @@ func Refused(c config.Config, wardens *command.Reserve) error {
 	return nil
 }
 
-// steadily reports every steadyAfter that a command that is kept running is well: it ends no run that would report that, and an earlier
-// failure would count for ever.
+// steadily wraps the work of a command that is kept running. While the work runs, steadily calls the function well at every interval of
+// steadyAfter. This is needed because such a run does not end and so reports no success. Otherwise a failure of an earlier run would count
+// for ever.
 func steadily(work job.Func, well func(context.Context, job.Run)) job.Func {
 	return func(ctx context.Context, r job.Run) (job.Result, error) {
 		reporting, stop := context.WithCancel(ctx)
@@ -63,7 +65,7 @@ func steadily(work job.Func, well func(context.Context, job.Run)) job.Func {
 	}
 }
 
-// finishTimeout bounds the recording of a run's end: it is shorter than the drain.
+// finishTimeout returns the time limit for recording the end of a run. This limit is shorter than the argument drain.
 func finishTimeout(drain time.Duration) time.Duration { return min(time.Second, drain/2) }
 
 // outputIn stores the output of commands in the ledger.

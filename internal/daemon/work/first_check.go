@@ -10,21 +10,22 @@ import (
 	"baton/internal/doctor"
 )
 
-// FirstCheck examines the servers and settings of the jobs when this process leads for the first time, beside the jobs and over
-// connections of its own, so that they never wait for it. It logs grave findings, once for all locks that the process comes to lead.
+// FirstCheck examines the servers and settings of the jobs when this process leads for the first time. It runs beside the jobs and over its
+// own connections, so that the jobs never wait for it. It logs the grave findings only once, even if the process leads under several locks.
 type FirstCheck struct {
 	config config.Config
 	log    *zap.Logger
 	turn   chan struct{} // has room for one examination
-	over   bool          // of the one that has the turn
+	over   bool          // the examination is done; only the holder of turn reads and writes over
 }
 
-// NewFirstCheck makes a FirstCheck that has examined nothing.
+// NewFirstCheck returns a FirstCheck that has examined nothing.
 func NewFirstCheck(c config.Config, log *zap.Logger) *FirstCheck {
 	return &FirstCheck{config: c, log: log, turn: make(chan struct{}, 1)}
 }
 
-// Run examines, unless that has been done. A term that ends too early leaves it to another.
+// Run makes the examination, unless an earlier term has made it. If a term ends before its examination has ended, a later term makes the
+// examination.
 func (f *FirstCheck) Run(ctx context.Context) {
 	select {
 	case f.turn <- struct{}{}:

@@ -18,10 +18,11 @@ import (
 	"baton/internal/trace"
 )
 
-// nothingCame is how long a flush without slots rests after it was woken for work and found none: a false wake-up must not keep it busy.
+// nothingCame is how long a flush without slots rests after a wake-up that found no work. Without this rest, false wake-ups could keep the
+// flush busy.
 const nothingCame = 100 * time.Millisecond
 
-// flushJob is a task in one term: it flushes under the term's fencing token.
+// flushJob is a flush task in one term. It flushes under the term's fencing token.
 type flushJob struct {
 	Task
 	term    *elector.Term
@@ -32,20 +33,20 @@ type flushJob struct {
 	watch   *Watch
 	stores  *storehealth.Health
 	traces  *trace.Tracer
-	running atomic.Int32 // runs of it
-	noted   atomic.Int64 // tally.waits, as it was reported
-	fresh   atomic.Int64 // everything before this time, in ns, has been flushed, as far as is known; 0: unknown
-	flushed atomic.Int64 // the same by a run, which reads everything from its source
+	running atomic.Int32 // the number of the job's runs in progress
+	noted   atomic.Int64 // the last reported value of runTotals.waits
+	fresh   atomic.Int64 // all changes before this time, in ns, have been flushed, as far as is known; 0: unknown
+	flushed atomic.Int64 // like fresh, but only for runs, which read everything from their source
 }
 
-// run flushes once; or until the term ends, if that is the job's schedule.
+// run flushes once. If the job has no slots, it flushes until the term ends.
 func (f *flushJob) run(ctx context.Context, r job.Run) (job.Result, error) {
 	end := f.Begin()
 	defer end()
 	f.running.Add(1)
 	defer f.running.Add(-1)
 	if err := f.stores.Away(f.store()); err != nil {
-		return job.Result{}, &storehealth.Error{Store: f.store(), Err: err} // to wait would take a place from other jobs
+		return job.Result{}, &storehealth.Error{Store: f.store(), Err: err} // a run that waits would use a place that other jobs need
 	}
 	f.done.reset()
 	f.traceBatches(r)
@@ -75,11 +76,12 @@ func (f *flushJob) once(ctx context.Context, r job.Run) error {
 		f.ran(began)
 		f.done.flushes.Add(1)
 	}
-	f.elected.Epoch(f.term.Epoch()) // taking over a fence may have raised it
+	f.elected.Epoch(f.term.Epoch()) // the takeover of a fence may have raised the epoch
 	return err
 }
 
-// noteWaits reports how many rows wait to be accepted as the job's, if that has changed.
+// noteWaits reports how many rows of the table wait until an operator accepts them as rows of the job. It does so only if this number has
+// changed.
 func (f *flushJob) noteWaits(ctx context.Context) {
 	waits := f.done.waits.Load()
 	if waits == 0 || waits == f.noted.Load() {
@@ -88,18 +90,18 @@ func (f *flushJob) noteWaits(ctx context.Context) {
 	f.metrics.FlushUnaccepted(f.Config.Name, waits-1)
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
-	if f.ledger.NoteUnaccepted(ctx, f.Config.Name, waits-1) == nil { // otherwise after the next run
+	if f.ledger.NoteUnaccepted(ctx, f.Config.Name, waits-1) == nil { // otherwise it is reported after the next run
 		f.noted.Store(waits)
 	}
 }
 
-// ran notes that a run which began at that time has flushed everything older.
+// ran records that all changes from before the time in the argument at are flushed. A run that began at this time has flushed them.
 func (f *flushJob) ran(at time.Time) {
 	latest(&f.flushed, at)
 	latest(&f.fresh, at)
 }
 
-// latest moves a time, in ns, forwards only.
+// latest stores the time at in the argument of, in nanoseconds. If of already contains a later time, it stays unchanged.
 func latest(of *atomic.Int64, at time.Time) {
 	for ns := at.UnixNano(); ; {
 		if old := of.Load(); old >= ns || of.CompareAndSwap(old, ns) {
@@ -108,14 +110,14 @@ func latest(of *atomic.Int64, at time.Time) {
 	}
 }
 
-// hasFlushed reports whether everything older has been flushed by a run.
+// hasFlushed reports whether a run has flushed all changes from before the time in the argument at.
 func (f *flushJob) hasFlushed(at time.Time) bool { return f.flushed.Load() >= at.UnixNano() }
 
-// flushWithin is the longest wait for a run; await does not wait for a job that is due later.
+// flushWithin limits how long await waits for a run. If the job is due later, await does not wait at all.
 const flushWithin = 2 * time.Minute
 
-// await waits until a run has written everything that was there at a time; false: no run will soon. A job that waits for work begins a
-// run for it. It calls alive again and again meanwhile.
+// await waits until a run has written everything that existed at the time in the argument since. It returns false if no run will do so
+// soon. If the job has no slots but waits for work, await starts a run. await calls the function alive repeatedly while it waits.
 func (f *flushJob) await(ctx context.Context, since time.Time, alive func(context.Context) error) (bool, error) {
 	within := flushWithin
 	if schedule.IsAlways(f.Schedule) {
@@ -142,11 +144,11 @@ func (f *flushJob) await(ctx context.Context, since time.Time, alive func(contex
 	return false, nil
 }
 
-// judge translates an error of a flush into its meaning for the term and the job, for the runner.
+// judge translates an error of a flush into an error of package job: ErrNotLeader ends the term, and a PauseError pauses the job.
 func (f *flushJob) judge(err error) error {
 	switch {
 	case errors.Is(err, elector.ErrEpoch):
-		return err // we lead; the fence has an epoch that no term can follow
+		return err // this node leads, but the fence has an epoch that no term can follow
 	case errors.Is(err, flush.ErrFenced):
 		f.metrics.FlushFenced(f.Config.Name)
 		return fmt.Errorf("%w: %w", job.ErrNotLeader, err)
@@ -159,10 +161,10 @@ func (f *flushJob) judge(err error) error {
 	return f.stores.Blame(f.store(), err)
 }
 
-// store is the name of the store that the job reads.
+// store returns the name of the store that the job reads.
 func (f *flushJob) store() string { return f.Config.Flush.From.Store }
 
-// measure updates the gauges of the job, and returns how far it is behind; ok is false if that is unknown.
+// measure updates the gauges of the job, and returns how far the job's table is behind Redis. The result ok is false if that is unknown.
 func (f *flushJob) measure(ctx context.Context) (level redisledger.Level, ok bool) {
 	if f.stores.Away(f.store()) != nil {
 		return level, false
@@ -181,12 +183,13 @@ func (f *flushJob) measure(ctx context.Context) (level redisledger.Level, ok boo
 		return level, false
 	}
 	if backlog == 0 && f.Countable() && schedule.IsAlways(f.Schedule) {
-		latest(&f.fresh, began) // it rests until there is work: new changes have not waited since the last work
+		latest(&f.fresh, began) // it rests until there is work, so new changes have not waited since the last work
 	}
 	return f.behind(backlog, began), true
 }
 
-// showBehind sets the gauges of a flush. Where only a run finds the changes, a backlog of zero would claim that there are none.
+// showBehind sets the gauges that show how far a flush is behind. For a job whose changes only a run can find, it sets no backlog, because
+// the value 0 would mean that there are no changes.
 func showBehind(m *metrics.Metrics, t Task, backlog int64, lag time.Duration) {
 	if !t.Countable() {
 		m.FlushAge(t.Config.Name, lag)
@@ -195,7 +198,7 @@ func showBehind(m *metrics.Metrics, t Task, backlog int64, lag time.Duration) {
 	m.FlushBehind(t.Config.Name, backlog, lag)
 }
 
-// behind sets the gauges of the job to a backlog counted at a time.
+// behind sets the gauges of the job from a backlog that was counted at the time in the argument at.
 func (f *flushJob) behind(backlog int64, at time.Time) redisledger.Level {
 	var fresh time.Time
 	if ns := f.fresh.Load(); ns > 0 {

@@ -23,14 +23,14 @@ import (
 	"baton/internal/status/metrics"
 )
 
-// Whoever meets a newer leader's fence leads no more, whatever its Redis says.
+// A job that meets a newer leader's fence ends the term, whatever Redis says.
 func TestAFlushThatIsFencedOffEndsTheTerm(t *testing.T) {
 	f := &flushJob{Task: Task{Task: tasks.Task{Config: config.Job{Name: "views"}}}, metrics: metrics.New("", []string{"views"})}
 	fenced := &flush.FencedError{Job: "views", Epoch: 8, Owner: "another"}
 	if err := f.judge(fenced); !errors.Is(err, job.ErrNotLeader) || !errors.Is(err, flush.ErrFenced) {
 		t.Errorf("fenced off: %v; want job.ErrNotLeader, which ends the term", err)
 	}
-	above := fmt.Errorf("%w, and our epoch could not be raised above it: %w", fenced, elector.ErrEpoch)
+	above := fmt.Errorf("%w, and this node could not raise its own epoch above that epoch: %w", fenced, elector.ErrEpoch)
 	if err := f.judge(above); errors.Is(err, job.ErrNotLeader) {
 		t.Errorf("a fence that nobody can get above ends the term: %v", err)
 	}
@@ -40,7 +40,7 @@ func TestAFlushThatIsFencedOffEndsTheTerm(t *testing.T) {
 	wantFigures(t, f.metrics, `baton_flush_fenced_total{job="views"} 1`)
 }
 
-// wantFigures checks what is exposed.
+// wantFigures checks the exposed metrics.
 func wantFigures(t *testing.T, m *metrics.Metrics, want ...string) {
 	t.Helper()
 	rec := httptest.NewRecorder()
@@ -52,7 +52,7 @@ func wantFigures(t *testing.T, m *metrics.Metrics, want ...string) {
 	}
 }
 
-// What a batch comes to is counted by what became of its records.
+// The records of a batch are counted by their outcome.
 func TestABatchIsCountedByItsOutcome(t *testing.T) {
 	f := &flushJob{metrics: metrics.New("", []string{"rows"})}
 	f.metrics.AddFlushes("rows")
@@ -69,7 +69,7 @@ func TestABatchIsCountedByItsOutcome(t *testing.T) {
 	sink := flushtest.NewDatabase(row.Table{
 		Name: "rows", Columns: []row.Column{{Name: "id", Kind: row.KindInteger, Bits: 64}}, Unique: [][]string{{"id"}},
 	})
-	p, err := newPipeline(config, "a", sink, &tally{}, Reports{Metrics: f.metrics, Log: zap.NewNop()}, nil)
+	p, err := newPipeline(config, "a", sink, &runTotals{}, Reports{Metrics: f.metrics, Log: zap.NewNop()}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,10 +80,10 @@ func TestABatchIsCountedByItsOutcome(t *testing.T) {
 		`baton_flush_batch_seconds_count{job="rows"} 1`)
 }
 
-// That nothing was pending is as good as a flush: what is older has been flushed.
+// A run without pending changes counts as a flush, because all older changes have been flushed.
 func TestAnIdleRunCountsAsAFlush(t *testing.T) {
 	f := &flushJob{
-		Task: Task{Task: tasks.Task{Config: config.Job{Name: "views"}}, done: &tally{}}, metrics: metrics.New("", []string{"views"}), watch: NewWatch(),
+		Task: Task{Task: tasks.Task{Config: config.Job{Name: "views"}}, done: &runTotals{}}, metrics: metrics.New("", []string{"views"}), watch: NewWatch(),
 	}
 	f.notes = alert.New(config.Config{}, nil, zap.NewNop(), f.metrics)
 	at := time.Now()
@@ -96,7 +96,7 @@ func TestAnIdleRunCountsAsAFlush(t *testing.T) {
 	}
 }
 
-// What only an operator can decide pauses the job.
+// If only an operator can decide, the job is paused.
 func TestAPassThatWouldComeAgainForEverPausesTheJob(t *testing.T) {
 	f := &flushJob{Task: Task{Task: tasks.Task{Config: config.Job{Name: "carts"}}}}
 	err := f.judge(fmt.Errorf("sweep: %w", &flush.TooManyVanishedError{Table: "carts", Stale: 5, All: 9, Again: true}))

@@ -12,10 +12,10 @@ import (
 	"baton/internal/status/metrics"
 )
 
-// GaugeEvery is how often the leader counts the backlogs of jobs that do not run.
+// GaugeEvery is the pause between two counts of the backlogs. The counts concern the jobs that have no run in progress.
 const GaugeEvery = 5 * time.Second
 
-// gauges are the metrics of a term's jobs that keep updates.
+// gauges keeps the metrics of a term's jobs current.
 type gauges struct {
 	ledger  *redisledger.Ledger
 	runner  *job.Runner
@@ -26,9 +26,9 @@ type gauges struct {
 	watch   *Watch
 }
 
-// keep keeps them while the term goes on, also those of jobs that run once a night.
+// keep updates the gauges of all jobs repeatedly while the term lasts, including jobs that run only once a night.
 func (g gauges) keep(ctx context.Context) {
-	var asked time.Time // zero: the jobs may be others than before
+	var asked time.Time // zero: the jobs may differ from the jobs before
 	for ctx.Err() == nil {
 		if len(g.jobs) > 0 && time.Since(asked) > standEvery-GaugeEvery/2 {
 			if g.watch.recall(ctx, g.ledger, g.names()) == nil {
@@ -40,7 +40,7 @@ func (g gauges) keep(ctx context.Context) {
 	}
 }
 
-// measure measures all jobs, those of different stores at the same time.
+// measure measures all jobs. It measures the jobs of different stores at the same time.
 func (g gauges) measure(ctx context.Context) map[string]redisledger.Level {
 	var mu sync.Mutex
 	levels := map[string]redisledger.Level{}
@@ -56,7 +56,7 @@ func (g gauges) measure(ctx context.Context) map[string]redisledger.Level {
 					mu.Unlock()
 				}
 			}
-			g.watch.show(g.metrics, b.task, Led{Owner: g.owner})
+			g.watch.show(g.metrics, b.task, Leader{Owner: g.owner})
 		}
 	})
 	return levels

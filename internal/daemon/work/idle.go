@@ -9,8 +9,8 @@ import (
 	"baton/internal/redisconn"
 )
 
-// idle implements job.Workload's Idle for flushes. It checks only those whose last run was of
-// this term and succeeded: any other run checks the table, the fence and the database.
+// idle implements the function Idle of job.Workload for flushes. It checks only jobs whose last run was in this term and succeeded. For all
+// other jobs a run must first check the table, the fence and the database.
 func (t *Term) idle(ctx context.Context, jobs []string) []bool {
 	began := time.Now()
 	flushes := t.settled(jobs)
@@ -38,7 +38,7 @@ func (t *Term) idle(ctx context.Context, jobs []string) []bool {
 	return idle
 }
 
-// settled returns the flushes of jobs whose runs would only read pending changes; nil for others.
+// settled returns the flushes of those jobs whose next run would only read pending changes. It returns nil for each other job.
 func (t *Term) settled(jobs []string) []*flushJob {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,7 +51,7 @@ func (t *Term) settled(jobs []string) []*flushJob {
 	return flushes
 }
 
-// idled records that nothing was pending at that time.
+// idled records that no changes were pending at the time in the argument at.
 func (f *flushJob) idled(at time.Time) {
 	f.ran(at)
 	f.behind(0, at)

@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// lull is how long a flush that was left has had no run before it is released: a run may have its slot and
-	// not have begun.
+	// lull is how long a removed or replaced flush must have had no run before it is released. The pause is needed because a run may have
+	// claimed its slot before it begins.
 	lull = 5 * time.Second
-	// leftEvery is how often releaseLeft looks for such flushes.
+	// leftEvery is the interval between two checks for such flushes.
 	leftEvery = time.Second
 )
 
-// leftTask is a flush that a reload has taken out or replaced. Its work between runs would go on without a release.
+// leftTask is a flush that a reload has removed or replaced. Until it is released, the flush continues its background work between runs.
 type leftTask struct {
 	boundTask
-	idle time.Time // since when it has had no run
+	idle time.Time // the time since which the flush has had no run
 }
 
-// leave notes the flushes that are not among those that will be bound. The caller holds t.mu.
+// leave records the bound flushes that are missing from the argument bound, so that they are released later. The caller holds t.mu.
 func (t *Term) leave(bound map[string]boundTask) {
 	for name, b := range t.bound {
 		if b.flush != nil && !bound[name].task.Is(b.task) {
@@ -31,13 +31,14 @@ func (t *Term) leave(bound map[string]boundTask) {
 	}
 }
 
-// releaseLeft releases the flushes that were left, once their runs have ended, until all are released or ctx ends.
+// releaseLeft releases the flushes that the method leave has recorded, when their runs have ended. It returns when all of them are released
+// or ctx ends.
 func (t *Term) releaseLeft(ctx context.Context) {
 	for t.releaseIdle(time.Now()) && Rest(ctx, leftEvery) == nil {
 	}
 }
 
-// releaseIdle releases those that have had no run for a while; false if all are released.
+// releaseIdle releases the recorded flushes that have had no run for the time lull. It returns false if no recorded flush is left.
 func (t *Term) releaseIdle(now time.Time) (more bool) {
 	t.mu.Lock()
 	var over []boundTask
@@ -59,7 +60,7 @@ func (t *Term) releaseIdle(now time.Time) (more bool) {
 	return more
 }
 
-// continues reports whether a task does the same work between its runs as an earlier one of its name.
+// continues reports whether this task does the same background work between its runs as the earlier task with the same name.
 func (b boundTask) continues(earlier boundTask) bool {
 	if b.flush == nil || b.task.Store != earlier.task.Store {
 		return false
@@ -68,12 +69,12 @@ func (b boundTask) continues(earlier boundTask) bool {
 	return from.Type == was.Type && from.Key == was.Key
 }
 
-// release ends the work of flushes between their runs.
+// release ends the background work that flushes do between their runs.
 func (t *Term) release(flushes []boundTask) {
 	t.captures.end(flushes)
 	for _, b := range flushes {
 		if err := b.task.pipeline.Release(); err != nil {
-			t.Log.Warn("the work of a flush between its runs did not end", zap.String("job", b.job.Name), zap.Error(err))
+			t.Log.Warn("cannot end the background work of a flush", zap.String("job", b.job.Name), zap.Error(err))
 		}
 	}
 }

@@ -17,10 +17,10 @@ import (
 	"baton/internal/status/metrics"
 )
 
-// following is a flush that does something between its runs.
+// following returns a flush that works between its runs.
 func following(t *testing.T, name, key string, released *atomic.Int32) boundTask {
 	t.Helper()
-	of := Task{Task: tasks.Task{Config: config.Job{Name: name, Flush: config.Flush{From: config.From{Type: "capture", Key: key}}}}, done: &tally{}}
+	of := Task{Task: tasks.Task{Config: config.Job{Name: name, Flush: config.Flush{From: config.From{Type: "capture", Key: key}}}}, done: &runTotals{}}
 	var err error
 	of.pipeline, err = flush.New(flush.Config{
 		Job: name, NodeID: "a", Sink: flushtest.NewDatabase(row.Table{Name: "rows"}), Mapping: mapping.Spec{Table: "rows"},
@@ -34,8 +34,7 @@ func following(t *testing.T, name, key string, released *atomic.Int32) boundTask
 	return boundTask{task: of, job: job.Job{Name: name}, flush: &flushJob{Task: of}}
 }
 
-// A reload that takes a flush out, or gives it another key, ends what it did between its runs, but not below a
-// run that goes on.
+// A reload that removes a flush, or gives it another key, ends the flush's work between its runs, but not during a run.
 func TestAFlushThatAReloadTakesOutIsReleased(t *testing.T) {
 	var gone, moved, changed [2]atomic.Int32
 	before := map[string]boundTask{

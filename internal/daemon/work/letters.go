@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// lettersLogged is how often a job's dead letters are logged, while more come.
+	// lettersLogged is the interval between log lines about a job's dead letters while more dead letters come.
 	lettersLogged = time.Minute
-	// LettersEvery is how often the leader counts the dead letters that wait.
+	// LettersEvery is the interval between the leader's counts of the waiting dead letters.
 	LettersEvery = 30 * time.Second
-	// lettersWithin bounds the time of the databases for the count: it is repeated soon.
+	// lettersWithin limits the time that the databases have for the count, because the count is repeated soon.
 	lettersWithin = 10 * time.Second
 )
 
-// lettersLog logs the dead letters of a job during a run: a run with @always never ends.
+// lettersLog logs the dead letters of a job while a run is in progress, because a run of a job with the schedule @always never ends.
 type lettersLog struct {
 	log *zap.Logger
 	job string
 
 	mu     sync.Mutex
-	more   int64 // since the last line
+	more   int64 // number of dead letters since the last line
 	recent bool  // a line was written less than lettersLogged ago
 }
 
@@ -39,7 +39,7 @@ func (l *lettersLog) add(records int64) {
 	}
 }
 
-// write writes a line, and schedules the next one. l.mu is held.
+// write writes a log line about the new dead letters, and plans when the next line may be written. The caller holds l.mu.
 func (l *lettersLog) write() {
 	l.log.Warn("records were put aside as dead letters", zap.String("job", l.job), zap.Int64("dead", l.more),
 		zap.String("remedy", "baton dead list --count --job "+l.job+" shows why; correct that, then replay them"))
@@ -53,8 +53,8 @@ func (l *lettersLog) write() {
 	})
 }
 
-// LetterCounts counts the waiting dead letters of a node's jobs, for the terms of all its locks. It uses connections to the databases that
-// no flush uses.
+// LetterCounts counts the waiting dead letters of a node's jobs, for the terms under all of the node's locks. It uses its own connections
+// to the databases, which no flush uses.
 type LetterCounts struct {
 	ask  func(context.Context) (map[string]int64, error)
 	turn chan struct{} // held while the fields below are read or written
@@ -64,12 +64,13 @@ type LetterCounts struct {
 	err     error
 }
 
-// NewLetterCounts makes LetterCounts that call ask when a count is needed.
+// NewLetterCounts returns a LetterCounts that calls the function ask when a count is needed.
 func NewLetterCounts(ask func(context.Context) (map[string]int64, error)) *LetterCounts {
 	return &LetterCounts{ask: ask, turn: make(chan struct{}, 1)}
 }
 
-// count returns by job how many waited at a time not long ago. A job whose database did not answer is left out.
+// count returns how many letters of each job waited at the last count, which was a short time ago. It leaves out a job whose database did
+// not answer.
 func (c *LetterCounts) count(ctx context.Context) (waiting map[string]int64, asked time.Time, err error) {
 	select {
 	case c.turn <- struct{}{}:
@@ -85,18 +86,18 @@ func (c *LetterCounts) count(ctx context.Context) (waiting map[string]int64, ask
 	return c.waiting, c.asked, c.err
 }
 
-// countLetters keeps the count of waiting dead letters current until ctx ends, in the ledger, where all nodes read it.
+// countLetters counts the waiting dead letters repeatedly until ctx ends. It stores the counts in the ledger, where all nodes read them.
 func (t *Term) countLetters(ctx context.Context, w Load) {
 	const soon = time.Second
 	for t.Notes.Unsettled(t.Key) && Rest(ctx, soon) == nil {
-		continue // first learn the count of the last leader
+		continue // first read the count of the last leader
 	}
 	jobs := tasks.Names(slices.DeleteFunc(slices.Clone(w.Tasks), func(t Task) bool { return t.Config.IsCommand() }))
-	failed := false // logged already
+	failed := false // the failure is already logged
 	for ctx.Err() == nil && len(jobs) > 0 {
 		err := t.countLettersOnce(ctx, jobs)
 		if err != nil && ctx.Err() == nil && !failed {
-			t.Log.Debug("dead letters could not be counted: their gauge stays unchanged", zap.Error(err))
+			t.Log.Debug("dead letters could not be counted: their metric stays unchanged", zap.Error(err))
 		}
 		failed = err != nil
 		_ = Rest(ctx, LettersEvery)
@@ -125,7 +126,8 @@ func (t *Term) countLettersOnce(ctx context.Context, jobs []string) error {
 	return problem
 }
 
-// letters is the ledger's count of a job's waiting dead letters; below 0: it has none.
+// letters returns how many dead letters of a job wait, as the ledger says. It returns a negative number if the ledger does not contain this
+// count.
 func (w *Watch) letters(job string) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,7 +137,7 @@ func (w *Watch) letters(job string) int64 {
 	return -1
 }
 
-// counted takes the ledger's present counts.
+// counted records the counts of dead letters that are now in the ledger.
 func (w *Watch) counted(waiting map[string]int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

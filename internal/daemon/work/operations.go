@@ -20,25 +20,25 @@ import (
 )
 
 const (
-	// operationReported is how often an operation records its progress.
+	// operationReported is the interval between two records of an operation's progress.
 	operationReported = time.Second
-	// operationRest is how long an operation rests after an error, at first and at most.
+	// operationRest and operationRestMost are the first and the maximum pause of an operation after an error.
 	operationRest, operationRestMost = time.Second, 30 * time.Second
-	// operationTries is how many errors in a row end an operation without progress.
+	// operationTries is the number of consecutive errors without progress that end an operation.
 	operationTries = 20
-	// recordWithin bounds Redis' time to record the state of an operation.
+	// recordWithin limits the time that Redis has to record the state of an operation.
 	recordWithin = 5 * time.Second
 )
 
-// operations carries out the verifications and backfills of a term's jobs.
+// operations runs the verifications and backfills of a term's jobs.
 type operations struct {
 	*Term
 	running sync.WaitGroup
 	mu      sync.Mutex
-	under   map[string]context.CancelFunc // by the ids of operations under way
+	under   map[string]context.CancelFunc // by the ids of operations in progress
 }
 
-// take begins new operations, and ends those that are over.
+// take starts the new operations in the argument orders, and ends operations that are no longer ordered.
 func (o *operations) take(ctx context.Context, orders []redisledger.Operation) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -68,32 +68,33 @@ func (o *operations) left(id string) {
 	delete(o.under, id)
 }
 
-// carryOut continues an operation from its recorded state, until it is over or ctx ends.
+// carryOut continues an operation from its recorded state, until the operation is over or ctx ends.
 func (o *operations) carryOut(ctx context.Context, order redisledger.Operation) {
 	log := o.Log.Named("job").With(zap.String("job", order.Job), zap.String("operation", order.Kind), zap.String("run_id", order.ID))
 	op, err := o.begin(ctx, order)
 	if err != nil {
-		log.Debug("an operation could not be begun", zap.Error(err)) // the next reading of the orders tries again
+		log.Debug("an operation could not be started", zap.Error(err)) // the next reading of the orders tries again
 		_ = Rest(ctx, operationRest)
 		return
 	}
-	log.Info("begun, or gone on with", zap.String("by", order.By), zap.Float64("done", op.state.Part))
+	log.Info("operation started or continued", zap.String("by", order.By), zap.Float64("done", op.state.Part))
 	err = op.work(ctx)
 	if ctx.Err() != nil || errors.Is(err, redisledger.ErrOver) {
 		log.Info("left", zap.Error(err))
-		return // cancelled, or the next leader continues it
+		return // it was cancelled, or the next leader continues it
 	}
 	op.end(ctx, err)
 	log.Info("over", zap.String("state", string(op.record.State)), zap.String("result", op.record.Error))
 }
 
-// operation is an operation under way.
+// operation is a verification or a backfill in progress.
 type operation struct {
 	*operations
 	b        boundTask
 	record   redisledger.OperationState
 	state    verify.State
 	reported time.Time
+	compared *flush.Unaccepted // the rows that a backfill would change, and the rows without a key; nil: not counted yet
 }
 
 // begin reads the recorded state of an operation.
@@ -108,7 +109,7 @@ func (o *operations) begin(ctx context.Context, order redisledger.Operation) (*o
 	if was := states[0].Operation; was != nil && was.ID == order.ID {
 		op.record.Started = was.Started
 		if err := json.Unmarshal(was.Progress, &op.state); err != nil {
-			op.state = verify.State{} // from the beginning: everything may be repeated
+			op.state = verify.State{} // start from the beginning, because every step may be repeated
 		}
 	}
 	o.Term.mu.Lock()
@@ -136,7 +137,7 @@ func (op *operation) report(ctx context.Context, state job.State) error {
 	return op.Ledger.EndOperation(ctx, *r)
 }
 
-// end records the end of the operation, for as long as that takes.
+// end records the end of the operation. It retries without a limit.
 func (op *operation) end(ctx context.Context, failed error) {
 	state := job.StateSucceeded
 	switch n := op.state.Result.Differences(); {
@@ -154,7 +155,7 @@ func (op *operation) end(ctx context.Context, failed error) {
 	}
 }
 
-// Differences is "3 missing, 1 extra".
+// Differences returns a text with the numbers of differences, such as "3 missing, 1 extra".
 func Differences(r verify.Result) string {
 	var parts []string
 	for _, kind := range verify.Kinds() {
@@ -165,7 +166,7 @@ func Differences(r verify.Result) string {
 	return strings.Join(parts, ", ")
 }
 
-// work does the operation, and continues after errors as long as it makes progress.
+// work runs the operation, and continues after errors as long as the operation makes progress.
 func (op *operation) work(ctx context.Context) error {
 	rest := operationRest
 	for failures := 0; ; {
@@ -181,7 +182,7 @@ func (op *operation) work(ctx context.Context) error {
 		if failures++; failures == operationTries {
 			return err
 		}
-		op.Log.Debug("an operation is interrupted, and goes on", zap.String("job", op.record.Job), zap.Error(err))
+		op.Log.Debug("an operation was interrupted and will continue", zap.String("job", op.record.Job), zap.Error(err))
 		if err := Rest(ctx, rest); err != nil {
 			return err
 		}
@@ -189,12 +190,12 @@ func (op *operation) work(ctx context.Context) error {
 	}
 }
 
-// finalError is an error that would come again.
+// finalError is an error that would occur again after a retry.
 type finalError struct{ error }
 
 func (e finalError) Unwrap() error { return e.error }
 
-// final marks an error that would come again, unless it is a server's.
+// final marks an error as one that would occur again after a retry. It leaves a transient error unmarked.
 func final(err error) error {
 	if err == nil || errors.Is(err, flush.ErrTransient) {
 		return err
@@ -202,10 +203,11 @@ func final(err error) error {
 	return finalError{err}
 }
 
-// decided makes an error final that only an operator can mend: a permission is missing, or the guards refuse.
+// decided marks an error as final if only an operator can remove its cause. Such errors are a missing permission, and a refusal by the
+// guards of a backfill or repair.
 func decided(err error) error {
 	if redisconn.IsDenied(err) || errors.Is(err, flush.ErrTooManyVanished) || errors.Is(err, verify.ErrMoreExtra) ||
-		errors.Is(err, flush.ErrUnaccepted) {
+		errors.Is(err, verify.ErrMoreDifferent) || errors.Is(err, flush.ErrUnaccepted) {
 		return finalError{err}
 	}
 	return err
@@ -218,37 +220,99 @@ func (op *operation) once(ctx context.Context) error {
 	if err := tasks.CheckKeys(op.b.task.Config); err != nil {
 		return finalError{err}
 	}
+	defer op.b.flush.noteWaits(ctx)
 	if op.record.Kind == redisledger.KindBackfill {
 		return op.backfill(ctx)
 	}
-	checker, err := tasks.Checker(ctx, op.b.task.Config, op.b.task.Store, op.b.task.sink, verify.Options{
-		Sample: op.record.Sample, Rate: op.record.Rate, Repair: op.record.Repair, Examples: op.record.Examples,
-		Flushed: op.flushed, Progress: func(s verify.State) error { return op.progress(ctx, s) }, May: op.b.task.pipeline.MayMark,
-	})
+	checker, err := op.checker(ctx, op.record.Repair, func(s verify.State) error { return op.progress(ctx, s) })
 	if err != nil {
-		return final(err)
+		return err
 	}
-	op.state, err = checker.Run(ctx, op.state)
+	if op.state, err = checker.Run(ctx, op.state); err == nil && op.record.Repair && (op.record.Sample == 0 || op.record.Sample == 1) {
+		err = op.b.task.pipeline.Marked(ctx)
+	}
 	return decided(err)
 }
 
-// backfill marks all present keys.
+// checker returns the checker that compares the keys of the job with its table.
+func (op *operation) checker(ctx context.Context, repair bool, progress func(verify.State) error) (*verify.Checker, error) {
+	checker, err := tasks.Checker(ctx, op.b.task.Config, op.b.task.Store, op.b.task.sink, verify.Options{
+		Sample: op.record.Sample, Rate: op.record.Rate, Repair: repair, Examples: op.record.Examples,
+		Flushed: op.flushed, Progress: progress, May: op.b.task.pipeline.MayMark,
+	})
+	return checker, final(err)
+}
+
+// backfill marks all keys that are now in Redis. If some rows of the table may not belong to the job, it compares all rows before it marks
+// the first key.
 func (op *operation) backfill(ctx context.Context) error {
 	keys, err := tasks.Keys(op.b.task.Config, op.b.task.Store, nil)
 	if err != nil {
 		return finalError{err}
 	}
-	if err := op.b.task.pipeline.MayMark(ctx, false); err != nil {
+	would, err := op.compare(ctx)
+	if err != nil {
+		return decided(err)
+	}
+	// A mark deletes no row whose key exists.
+	if _, err := op.b.task.pipeline.MayMark(ctx, flush.Unaccepted{Changes: would.Changes}); err != nil {
 		return decided(err)
 	}
 	err = verify.Backfill(ctx, keys, op.state, op.record.Rate, func(s verify.State) error { return op.progress(ctx, s) })
 	if errors.Is(err, verify.ErrNoMarks) {
 		return finalError{err}
 	}
+	if err == nil && would.Deletes == 0 { // only a repair asks about rows without a key
+		err = op.b.task.pipeline.Marked(ctx)
+	}
 	return decided(err)
 }
 
-// progress notes the state of the operation, and records it now and then.
+// compare counts the rows that a backfill would change, and the rows without a key. It does this only if some rows of the table may not
+// belong to the job. A process that continues the backfill of another process counts again, because the job may have another mapping in
+// this process.
+func (op *operation) compare(ctx context.Context) (flush.Unaccepted, error) {
+	if op.compared != nil {
+		return *op.compared, nil
+	}
+	must, err := op.b.task.pipeline.MustCompare(ctx)
+	if err != nil {
+		return flush.Unaccepted{}, final(err)
+	}
+	op.compared = &flush.Unaccepted{}
+	if must {
+		if err := op.count(ctx); err != nil {
+			op.compared = nil
+			return flush.Unaccepted{}, err
+		}
+	}
+	op.state.Marking = true
+	return *op.compared, nil
+}
+
+// count compares all rows with the keys. If another process has begun this comparison, count continues it, unless that process has already
+// begun to mark keys.
+func (op *operation) count(ctx context.Context) error {
+	progress, state := func(s verify.State) error { return op.progress(ctx, s) }, &op.state
+	if op.state.Marking {
+		progress, state = func(verify.State) error { return op.alive(ctx) }, &verify.State{}
+	}
+	checker, err := op.checker(ctx, false, progress)
+	if err != nil {
+		return err
+	}
+	found, err := checker.Run(ctx, *state)
+	if *state = found; err != nil {
+		return err
+	}
+	op.compared = &flush.Unaccepted{Changes: found.Result.Different, Deletes: found.Result.Extra}
+	if !op.state.Marking {
+		op.state = verify.State{} // the marks begin at the first key
+	}
+	return nil
+}
+
+// progress sets the state of the operation, and records it from time to time.
 func (op *operation) progress(ctx context.Context, s verify.State) error {
 	op.state = s
 	if time.Since(op.reported) < operationReported {
@@ -257,7 +321,8 @@ func (op *operation) progress(ctx context.Context, s verify.State) error {
 	return op.report(ctx, job.StateRunning)
 }
 
-// flushed waits until a run of the flush has written everything that was there at a time; false: no run will soon.
+// flushed waits until a run of the flush has written all changes that existed at the time in the argument since. It returns false if no run
+// will do so soon.
 func (op *operation) flushed(ctx context.Context, since time.Time) (bool, error) {
 	if paused, err := op.paused(ctx); err != nil || paused {
 		return false, err
@@ -265,7 +330,7 @@ func (op *operation) flushed(ctx context.Context, since time.Time) (bool, error)
 	return op.b.flush.await(ctx, since, op.alive)
 }
 
-// paused reports whether the job has no runs for now.
+// paused reports whether the job is paused and therefore has no runs for now.
 func (op *operation) paused(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, recordWithin)
 	defer cancel()
@@ -273,12 +338,13 @@ func (op *operation) paused(ctx context.Context) (bool, error) {
 	return err == nil && states[0].Paused != nil, err
 }
 
-// alive records now and then that a wait goes on.
+// alive records that the operation is still waiting. It does so only from time to time.
 func (op *operation) alive(ctx context.Context) error {
 	return op.progress(ctx, op.state)
 }
 
-// verifiedRows are the findings of the last verification, by the results of the metric; false without one.
+// verifiedRows returns the numbers of rows that the last verification has found, by the label values of the metric. It returns false if
+// there was no verification.
 func verifiedRows(s *redisledger.OperationState) (found map[string]int64, at time.Time, ok bool) {
 	var state verify.State
 	if s == nil || json.Unmarshal(s.Progress, &state) != nil {

@@ -19,24 +19,25 @@ import (
 	"go.uber.org/zap"
 )
 
-// orders carries out the operators' orders to a term's jobs.
+// orders executes the orders that operators have given for a term's jobs.
 type orders struct {
 	log    *zap.Logger
 	ledger *redisledger.Ledger
 	runner *job.Runner
-	always []string // jobs whose runs only a pause ends
+	always []string // jobs whose runs are ended only by a pause
 	taken  *takenRequests
-	// operations are the ones of the term.
+	// operations are the operations of the term.
 	operations *operations
 }
 
-// takenRequests are the requests for runs that are being handled: a request stays in Redis as long as its run waits.
+// takenRequests contains the requests for manual runs that this node handles at present. It is needed because a request stays in Redis
+// until its run has started, and so is read several times.
 type takenRequests struct {
 	mu  sync.Mutex
 	ids map[string]bool
 }
 
-// take reports whether a request is new.
+// take records a request. It reports whether the request is new.
 func (t *takenRequests) take(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -47,15 +48,15 @@ func (t *takenRequests) take(id string) bool {
 	return true
 }
 
-// leave notes that a request was answered, or must be taken again.
+// leave removes a request, because it was answered or must be handled again.
 func (t *takenRequests) leave(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.ids, id)
 }
 
-// take carries out the operators' orders to the jobs until ctx ends: at once after a hint, and at every interval, since hints may be
-// lost.
+// take executes the orders that operators give for the jobs, until ctx ends. It reads the orders directly after a hint. It also reads them
+// at regular intervals, because hints may be lost.
 func (o orders) take(ctx context.Context, jobs []job.Job, hints <-chan elector.Hint, every time.Duration) {
 	o.taken = &takenRequests{ids: map[string]bool{}}
 	for _, j := range jobs {
@@ -78,7 +79,8 @@ func (o orders) take(ctx context.Context, jobs []job.Job, hints <-chan elector.H
 	}
 }
 
-// read reads all orders and carries them out. A failed order is tried at the next reading: orders stay in Redis until they are answered.
+// read reads all orders and executes them. If an order fails, the next reading tries it again, because an order stays in Redis until it is
+// answered.
 func (o orders) read(ctx context.Context, starting *sync.WaitGroup) {
 	given, err := o.ledger.Orders(ctx, o.always)
 	if err != nil {
@@ -86,7 +88,7 @@ func (o orders) read(ctx context.Context, starting *sync.WaitGroup) {
 		return
 	}
 	for name, reason := range given.Paused {
-		_ = o.runner.Paused(ctx, name, reason) // the term ends, or the job is gone
+		_ = o.runner.Paused(ctx, name, reason) // on an error the term ends, or the job is gone
 	}
 	for _, c := range given.Cancels {
 		o.cancel(ctx, c)
@@ -94,7 +96,7 @@ func (o orders) read(ctx context.Context, starting *sync.WaitGroup) {
 	o.operations.take(ctx, given.Operations)
 	for _, r := range given.Requests {
 		if o.taken.take(r.ID) {
-			starting.Go(func() { // it may have to wait for another run; other orders must not
+			starting.Go(func() { // start may have to wait for another run, but other orders must not wait
 				defer o.taken.leave(r.ID)
 				o.start(ctx, r)
 			})
@@ -103,38 +105,38 @@ func (o orders) read(ctx context.Context, starting *sync.WaitGroup) {
 }
 
 const (
-	// manualGrace is how long a manual run waits for a run that goes on: if a job is due every second and takes a moment, the operator
-	// should not read that it is running already.
+	// manualGrace is how long a manual run waits for a run of the same job that is in progress. Without this wait, the manual run of a job
+	// that is due every second would often be refused, because such a job is often running.
 	manualGrace = time.Second
-	// queuedFor is how long a request that waits in the runner is valid. It is renewed after a third of that.
+	// queuedFor is how long a request that waits in the runner is valid. The request is renewed after a third of this time.
 	queuedFor = direct.AskFor
 )
 
-// start starts a manual run, or answers why not.
+// start starts a manual run. If the run is not started, it answers the request with the reason.
 func (o orders) start(ctx context.Context, r redisledger.Request) {
 	log := o.log.With(zap.String("job", r.Job), zap.String("run_id", r.ID), zap.String("by", r.By))
 	err := o.runNow(ctx, r)
 	switch {
 	case err == nil && r.Force:
-		log.Info("run requested, whatever else of its job runs")
+		log.Info("run requested, beside other runs of the job")
 	case err == nil:
 		log.Info("run requested")
 	case errors.Is(err, job.ErrNotLeader) || ctx.Err() != nil:
-		return // the next leader sees it, or this one after a reload
+		return // the next leader reads the request, or this leader after a reload
 	default:
 		log.Info("run refused", zap.Error(err))
 		ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 		defer cancel()
 		if _, err := o.ledger.Refuse(ctx, r, o.refusal(r.Job, err)); err != nil {
-			log.Debug("cannot refuse a run", zap.Error(err))
+			log.Debug("cannot record that a run was refused", zap.Error(err))
 		}
 	}
 }
 
-// runNow makes the runner start a manual run, and keeps the request alive meanwhile.
+// runNow makes the runner start a manual run. It keeps the request alive in Redis until the run has started.
 func (o orders) runNow(ctx context.Context, r redisledger.Request) error {
 	result := make(chan error, 1)
-	go func() { // ends with ctx at the latest; runNow waits for it
+	go func() { // ends with ctx at the latest, and runNow waits for its result
 		manual := job.Manual{Job: r.Job, ID: r.ID, By: r.By, Force: r.Force}
 		err := o.runner.RunNow(ctx, manual)
 		ends := !slices.Contains(o.always, r.Job)
@@ -156,13 +158,13 @@ func (o orders) runNow(ctx context.Context, r redisledger.Request) error {
 		_, err := o.ledger.Queue(attempt, r, queuedFor) // if the request was withdrawn, the claim fails
 		cancel()
 		if err != nil {
-			o.log.Debug("cannot keep a request alive", zap.String("run_id", r.ID), zap.Error(err))
+			o.log.Debug("cannot prolong the request for a run", zap.String("run_id", r.ID), zap.Error(err))
 		}
 		wait.Reset(queuedFor / 3)
 	}
 }
 
-// refusal is the answer to the requester.
+// refusal returns the text that tells the requester why a run was refused.
 func (o orders) refusal(name string, err error) string {
 	switch {
 	case errors.Is(err, job.ErrUnknown):
@@ -174,14 +176,14 @@ func (o orders) refusal(name string, err error) string {
 }
 
 func unknownToLeader(name string) string {
-	return fmt.Sprintf("the leader has no job %q in its configuration: is it older than yours? See baton status", name)
+	return fmt.Sprintf("the leader has no job %q in its configuration: is its configuration older than yours? See baton status", name)
 }
 
-// cancel cancels runs, and answers with their IDs.
+// cancel cancels the runs that the order names, and answers with the IDs of the cancelled runs.
 func (o orders) cancel(ctx context.Context, c redisledger.Cancel) {
 	log := o.log.With(zap.String("job", c.Job), zap.String("by", c.By))
 	if c.Expired {
-		_, _ = o.ledger.WithdrawCancel(ctx, c) // the requester has gone; it may stay, too
+		_, _ = o.ledger.WithdrawCancel(ctx, c) // the requester has gone, so a cancellation that stays does no harm
 		return
 	}
 	answer := redisledger.Cancelled{Retry: o.retrial(ctx, c)}
@@ -189,7 +191,7 @@ func (o orders) cancel(ctx context.Context, c redisledger.Cancel) {
 	answer.Runs, answer.Retry = done.Runs, max(answer.Retry, done.Retry)
 	switch {
 	case errors.Is(err, job.ErrNotLeader) || ctx.Err() != nil:
-		return // the next leader sees it
+		return // the next leader reads the order
 	case errors.Is(err, job.ErrUnknown):
 		answer.Error = unknownToLeader(c.Job)
 	case err != nil:
@@ -207,7 +209,7 @@ func logCancelled(log *zap.Logger, did redisledger.Cancelled, err error) {
 	case err != nil:
 		log.Info("cancellation refused", zap.Error(err))
 	case len(did.Runs) > 0:
-		log.Info("runs cancelled, ending", zap.Strings("run_ids", did.Runs))
+		log.Info("runs cancelled; they are ending", zap.Strings("run_ids", did.Runs))
 	case did.Retry > 0:
 		log.Info("retry cancelled", zap.Int("attempt", did.Retry))
 	default:
@@ -215,7 +217,8 @@ func logCancelled(log *zap.Logger, did redisledger.Cancelled, err error) {
 	}
 }
 
-// retrial is the pending retry of the job, if the order cancels all of the job: the runner drops it.
+// retrial returns the attempt number of the job's pending retry. It returns 0 if there is none, or if the order cancels only one run. If
+// all runs of a job are cancelled, the runner also drops this retry.
 func (o orders) retrial(ctx context.Context, c redisledger.Cancel) int {
 	if c.RunID != "" {
 		return 0
@@ -227,12 +230,12 @@ func (o orders) retrial(ctx context.Context, c redisledger.Cancel) int {
 	return states[0].Retry.Attempt
 }
 
-// running names the run that another one would have to wait for.
+// running returns an error that names the job's run in progress, because no other run of the job can begin before that run ends.
 func (o orders) running(name string) error {
 	for _, a := range o.runner.Running() {
 		if a.Job == name {
-			return fmt.Errorf("job %q is running already: run %s, for %v now", name, a.ID, text.Duration(time.Since(a.Started)))
+			return fmt.Errorf("job %q is already running: its run %s started %v ago", name, a.ID, text.Duration(time.Since(a.Started)))
 		}
 	}
-	return fmt.Errorf("job %q is running already", name)
+	return fmt.Errorf("job %q is already running", name)
 }

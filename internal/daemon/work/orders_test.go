@@ -17,7 +17,7 @@ func TestTheLogTellsOfACancellationWhatItCameTo(t *testing.T) {
 		want   string
 		fields int
 	}{
-		{redisledger.Cancelled{Runs: []string{"a"}, Retry: 2}, nil, "runs cancelled, ending", 1},
+		{redisledger.Cancelled{Runs: []string{"a"}, Retry: 2}, nil, "runs cancelled; they are ending", 1},
 		{redisledger.Cancelled{Retry: 2}, nil, "retry cancelled", 1},
 		{redisledger.Cancelled{}, nil, "nothing to cancel", 0},
 		{redisledger.Cancelled{}, errors.New("no"), "cancellation refused", 1},

@@ -11,7 +11,7 @@ import (
 	"baton/internal/trace"
 )
 
-// Reports are the receivers of a flush's reports.
+// Reports contains the receivers of the reports that a flush makes.
 type Reports struct {
 	Metrics *metrics.Metrics
 	Notes   *alert.Notifications // nil: no notifications
@@ -19,8 +19,10 @@ type Reports struct {
 	Log     *zap.Logger
 }
 
-// newPipeline makes the pipeline of a flush job. It connects to nothing yet.
-func newPipeline(c flush.Config, nodeID string, sink flush.Sink, done *tally, to Reports, traces *tracedTarget) (*flush.Pipeline, error) {
+// newPipeline returns the pipeline of a flush job. It does not connect yet.
+func newPipeline(c flush.Config, nodeID string, sink flush.Sink, done *runTotals, to Reports,
+	traces *tracedTarget,
+) (*flush.Pipeline, error) {
 	c.NodeID, c.Sink = nodeID, sink
 	letters := &lettersLog{log: to.Log, job: c.Job}
 	var deletes sync.Once
@@ -43,9 +45,9 @@ func newPipeline(c flush.Config, nodeID string, sink flush.Sink, done *tally, to
 			to.Notes.LettersPut(c.Job, b.Dead)
 		}
 	}
-	c.Adopt.OnWaits = func(w flush.Waits) { done.waits.Store(w.Changes + w.Deletes + 1) }
+	c.Adopt.OnUnaccepted = func(w flush.Unaccepted) { done.waits.Store(w.Changes + w.Deletes + 1) }
 	if c.Adopt.Differ == nil {
-		c.Adopt.OnWaits(flush.Waits{}) // the job may have been another one
+		c.Adopt.OnUnaccepted(flush.Unaccepted{}) // the name may have belonged to another job before
 	}
 	c.OnNote = func(text string) { to.Log.Warn(text, zap.String("job", c.Job)) }
 	c.OnExpected = func(text string) { to.Log.Info(text, zap.String("job", c.Job)) }

@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	// reportAfter is when a run begins to report its progress: most runs are over by then.
+	// reportAfter is how long a run must last before it begins to report its progress, because most runs end earlier.
 	reportAfter = 100 * time.Millisecond
-	// reportEvery is how often it does, if there is news.
+	// reportEvery is the interval between two reports of a run, if there is news.
 	reportEvery = 500 * time.Millisecond
-	// reportTimeout bounds Redis' time for a report; only a run that has ended meanwhile waits for it.
+	// reportTimeout limits the time that Redis has for a report. Only a run that ends during the report waits for it.
 	reportTimeout = 250 * time.Millisecond
 )
 
-// tally counts the results of a run so far. Batches come from several goroutines.
-type tally struct {
+// runTotals holds the results of a run so far. Several goroutines add the results of their batches to it.
+type runTotals struct {
 	rows, deleted, dead, batches atomic.Int64
-	flushes                      atomic.Int64 // that left nothing undone
+	flushes                      atomic.Int64 // number of flushes that left nothing undone
 	written                      atomic.Int64 // rows of all runs
-	// waits is one more than the number of rows that wait to be accepted as the job's; 0: unknown.
+	// waits is one more than the number of rows that wait to be accepted as rows of the job; 0 means unknown.
 	waits  atomic.Int64
-	during atomic.Pointer[trace.Context] // the span that batches belong to; nil: none
+	during atomic.Pointer[trace.Context] // the span that is the parent of batches; nil: none
 }
 
-func (t *tally) add(b flush.BatchStats) {
+func (t *runTotals) add(b flush.BatchStats) {
 	t.rows.Add(b.Rows)
 	t.written.Add(b.Rows)
 	t.deleted.Add(b.Deleted)
@@ -40,14 +40,15 @@ func (t *tally) add(b flush.BatchStats) {
 	t.batches.Add(1)
 }
 
-func (t *tally) reset() {
+func (t *runTotals) reset() {
 	for _, n := range []*atomic.Int64{&t.rows, &t.deleted, &t.dead, &t.batches, &t.flushes} {
 		n.Store(0)
 	}
 }
 
-// report reports the progress of a run until it is stopped: in the gauges of this node, and in Redis for others. It never holds the run
-// up, and reports little without news: of a run without end only that it is up to date.
+// report reports the progress of a run until its caller calls stop. It reports in the gauges of this node, and in Redis for the other
+// nodes. It never delays the run. If nothing has changed, it reports only for a run without an end, and then only that this run is up to
+// date.
 func (f *flushJob) report(ctx context.Context, r job.Run) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -55,7 +56,7 @@ func (f *flushJob) report(ctx context.Context, r job.Run) (stop func()) {
 		if Rest(ctx, reportAfter) != nil {
 			return
 		}
-		backlog := int64(-1) // for a run without end the rest of its work is unknown
+		backlog := int64(-1) // for a run without an end the rest of the work is unknown
 		if !schedule.IsAlways(f.Schedule) {
 			if n, err := f.Backlog(ctx); err == nil {
 				backlog = n

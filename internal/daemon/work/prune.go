@@ -12,22 +12,24 @@ import (
 )
 
 const (
-	// ledgerKept is the age of the oldest snapshot that Redis may be restored from
-	// without its discarded stages being added again.
+	// ledgerKept is how long the entries of a database's ledger are kept. So Redis may be restored from a snapshot that is at most that
+	// old. After a restore from an older snapshot, baton could add the stages in it to the tables a second time.
 	ledgerKept = 7 * 24 * time.Hour
-	pruneFirst = time.Minute    // of a term: a handover has more urgent work
-	pruneEvery = 24 * time.Hour // after that, for as long as the term lasts
+	pruneFirst = time.Minute    // after the beginning of a term, because a handover has more urgent work
+	pruneEvery = 24 * time.Hour // after the first time, as long as the term lasts
 	pruneAgain = time.Hour      // after a failure
 )
 
-// ledger is a database, reduced to its ledger.
+// ledger is the part of a database that deletes old entries of the database's ledger.
 type ledger interface {
-	// Prune deletes entries older than that, if no batch can need them any more.
+	// Prune deletes entries whose age is more than the duration olderThan, if no batch can need them any more.
 	Prune(ctx context.Context, olderThan time.Duration) (int64, error)
+	// PruneKept removes the deleted rows that were kept for their whole time.
+	PruneKept(ctx context.Context) (int64, error)
 }
 
-// ToPrune are the databases that jobs under the lock write; under the node's own lock all of
-// them, so that none is left out.
+// ToPrune returns the databases whose ledgers are pruned under this lock: the databases that jobs under the lock write. Under the node's
+// own lock these are all databases, so that no database is left out.
 func (w Load) ToPrune() site.Databases {
 	ledgers := site.Databases{}
 	for name, db := range w.Databases {
@@ -38,7 +40,8 @@ func (w Load) ToPrune() site.Databases {
 	return ledgers
 }
 
-// pruneLedgers keeps the ledgers from growing until ctx ends. The leader does it, so that only one node does; any node could.
+// pruneLedgers deletes old entries from the ledgers repeatedly until ctx ends, because the ledgers would otherwise grow without a limit.
+// Any node could do this, but only the leader does it, so that the work is done once.
 func pruneLedgers[L ledger](ctx context.Context, log *zap.Logger, ledgers map[string]L) {
 	for wait := pruneFirst; ; {
 		select {
@@ -53,11 +56,22 @@ func pruneLedgers[L ledger](ctx context.Context, log *zap.Logger, ledgers map[st
 			case ctx.Err() != nil:
 				return
 			case err != nil:
-				log.Warn("the ledger could not be pruned, which only costs space",
+				log.Warn("the ledger could not be pruned: it only needs more space",
 					zap.String("database", name), zap.Duration("again_in", pruneAgain), zap.Error(err))
 				wait = pruneAgain
 			case deleted > 0:
 				log.Info("pruned the ledger", zap.String("database", name), zap.Int64("entries", deleted))
+			}
+			rows, err := ledgers[name].PruneKept(ctx)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil:
+				log.Warn("deleted rows whose keep_deleted is over could not be removed from table baton_deleted, so they are kept longer",
+					zap.String("database", name), zap.Duration("again_in", pruneAgain), zap.Error(err))
+				wait = pruneAgain
+			case rows > 0:
+				log.Info("removed deleted rows whose keep_deleted is over", zap.String("database", name), zap.Int64("rows", rows))
 			}
 		}
 	}

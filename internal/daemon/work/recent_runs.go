@@ -13,14 +13,16 @@ import (
 )
 
 const (
-	// recentRunsStale is the age from which remembered runs are brought up to date. With 200 jobs an open page costs Redis 8 scripts in
-	// that time.
+	// recentRunsStale is the maximum age of the runs in memory. Runs that were read earlier are read again when they are needed. If there
+	// are 200 jobs, an open status page costs Redis 8 scripts during this time.
 	recentRunsStale = 10 * time.Second
-	// recentRunsReread is when everything is read again: entries may have been corrected, or Redis has lost some.
+	// recentRunsReread is the interval between two readings of all runs from the beginning. It is needed because Redis may have lost
+	// entries, or entries that were already read may have been corrected.
 	recentRunsReread = 5 * time.Minute
 )
 
-// RecentRuns is a node's memory of the latest runs of the jobs under one lock. Requests fill it, and share it.
+// RecentRuns is a node's memory of the latest runs of the jobs under one lock. A request for the runs fills this memory, and later requests
+// use it.
 type RecentRuns struct {
 	lockKey string
 	ledger  *redisledger.Ledger
@@ -28,7 +30,7 @@ type RecentRuns struct {
 
 	jobs map[string]recentJob
 	read time.Time // when Redis last answered
-	all  time.Time // when it was last read from the beginning
+	all  time.Time // when all runs were last read from the beginning
 }
 
 // recentJob is the memory of one job.
@@ -37,15 +39,16 @@ type recentJob struct {
 	idle    *redisledger.HistoryEntry
 }
 
-// NewRecentRuns makes an empty memory of the lock's jobs.
+// NewRecentRuns returns an empty memory of the lock's jobs.
 func NewRecentRuns(lockKey string, ledger *redisledger.Ledger) *RecentRuns {
 	return &RecentRuns{lockKey: lockKey, ledger: ledger, turn: make(chan struct{}, 1)}
 }
 
-// Add adds the latest runs of jobs to a map, the oldest first. With an error it adds those that it remembers.
+// Add adds the latest runs of jobs to the map in the argument to, the oldest run first. If it returns an error, it may still have added the
+// runs that are in its memory.
 func (r *RecentRuns) Add(ctx context.Context, to map[string][]operate.Brief, jobs []string) error {
 	select {
-	case r.turn <- struct{}{}: // even without time left: remembered runs take none
+	case r.turn <- struct{}{}: // even if no time is left, because runs in memory need no time
 	default:
 		select {
 		case r.turn <- struct{}{}:
@@ -95,8 +98,8 @@ func (r *RecentRuns) refresh(ctx context.Context, jobs []string) error {
 	return nil
 }
 
-// joined puts newer entries before older ones, and drops older entries that they replace: a lost run that has ended after all, missed
-// slots that have become more.
+// joined returns the newer entries, followed by the older entries. It drops each older entry that a newer entry replaces. Examples are an
+// entry of a lost run that has ended after all, and an entry of missed slots whose number has grown.
 func joined(newer, older []redisledger.HistoryEntry) []redisledger.HistoryEntry {
 	all := slices.Clone(newer)
 	for _, e := range older {
@@ -114,14 +117,14 @@ func sameEntry(a, b redisledger.HistoryEntry) bool {
 	return a.ID != "" && a.ID == b.ID
 }
 
-// briefs are its entries in short, the oldest first.
+// briefs returns the entries of the job in short form, the oldest first.
 func (j recentJob) briefs() []operate.Brief {
 	entries := j.entries
 	if i := j.idle; i != nil && (len(entries) == 0 || !sameEntry(entries[0], *i)) {
 		entries = append([]redisledger.HistoryEntry{*i}, entries...)
 	}
 	entries = slices.DeleteFunc(slices.Clone(entries), func(e redisledger.HistoryEntry) bool {
-		return e.Missed != nil && e.Missed.Count == 0 // it says that earlier runs are unknown
+		return e.Missed != nil && e.Missed.Count == 0 // the entry says that earlier runs are unknown
 	})
 	entries = entries[:min(len(entries), operate.MostRecent)]
 	all := make([]operate.Brief, 0, len(entries))
@@ -154,7 +157,7 @@ func briefOf(e redisledger.HistoryEntry, newest bool) operate.Brief {
 	return b
 }
 
-// lastLine is the last line of an output that is not empty.
+// lastLine returns the last line of an output that is not empty.
 func lastLine(output string) string {
 	for len(output) > 0 {
 		at := strings.LastIndexByte(output, '\n')

@@ -16,7 +16,7 @@ import (
 	"baton/internal/text"
 )
 
-// recentsRig has the latest runs of a lock in a Redis of its own.
+// recentsRig returns the memory of a lock's latest runs, and the Redis of this lock.
 func recentsRig(t *testing.T) (*testsupport.Redis, *RecentRuns) {
 	t.Helper()
 	server := testsupport.StartRedis(t)
@@ -85,7 +85,7 @@ func TestLatestRunsAreReadOnFromWhatIsKnown(t *testing.T) {
 		t.Errorf("%d runs: %+v", len(runs), runs)
 	}
 
-	// Redis has lost its data: that shows after a while.
+	// Redis has lost its data, and the memory shows this after a while.
 	server.Client(t).Do("DEL", "{baton}:job:report", "{baton}:job:report:runs")
 	b.read, b.all = time.Time{}, time.Now().Add(-recentRunsReread-time.Second)
 	if runs := get()["report"]; len(runs) != 0 {

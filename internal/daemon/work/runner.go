@@ -16,7 +16,7 @@ import (
 	"baton/internal/trace"
 )
 
-// RunnerOptions configure the runner of a lock's jobs.
+// RunnerOptions configures the runner that starts the jobs under a lock.
 type RunnerOptions struct {
 	Drain   time.Duration
 	Logger  *zap.Logger // has the node's name
@@ -25,8 +25,8 @@ type RunnerOptions struct {
 	Traces  *trace.Tracer // nil: no traces
 	Clock   *Clock
 	Outage  *outage.Outage       // of the Redis that has the ledger; nil: not watched
-	Stores  *storehealth.Health  // trouble that runs meet there is not counted against that Redis
-	Hold    func() bool          // reports whether no run may begin now; nil: never
+	Stores  *storehealth.Health  // errors of these stores do not count as errors of the Redis that has the ledger
+	Hold    func() bool          // reports whether no run may begin now; nil: runs may always begin
 	Idle    func() time.Duration // see job.Config
 }
 
@@ -82,7 +82,7 @@ func Rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// After calls do after a while, unless ctx ends before.
+// After returns a function that waits for d and then calls the function do, unless ctx ends first.
 func After(ctx context.Context, d time.Duration, do func()) func() {
 	return func() {
 		if Rest(ctx, d) == nil {

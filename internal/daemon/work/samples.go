@@ -14,30 +14,31 @@ import (
 )
 
 const (
-	// sampleTimeout bounds Redis' time for a sample: the next one makes up for a missing one.
+	// sampleTimeout limits the time that Redis has for a sample, because the next sample makes up for a missing one.
 	sampleTimeout = time.Second
-	// samplesStale is the age from which remembered samples are brought up to date.
+	// samplesStale is the maximum age of the samples in memory. Older samples are read again.
 	samplesStale = 2 * time.Second
-	// samplesReread is when they are read from the beginning, if no new one has come: Redis may have lost them, and have started again
-	// with earlier ids.
+	// samplesReread is the time without a new sample after which all samples are read from the beginning. The reason is that Redis may have
+	// lost the samples and started again with lower ids.
 	samplesReread = time.Minute
-	// samplesKept is how far back they are kept.
+	// samplesKept is how long samples are kept in memory.
 	samplesKept = time.Hour + time.Minute
 )
 
-// sampler adds to the samples of a lock while this node leads.
+// sampler adds new samples to the samples of a lock while this node leads. A sample says how far the tables are behind Redis at one moment.
 type sampler struct {
 	log    *zap.Logger
 	ledger *redisledger.Ledger
 	nodeID string
 	epoch  int64
 	last   time.Time
-	failed bool             // logged already
-	was    map[string]int64 // rows that a job had written by the sample before
+	failed bool             // the failure is already logged
+	was    map[string]int64 // the rows that each job had written by the previous sample
 }
 
-// take adds a sample if one is due, or if levels has a job that the last one did not have: other nodes show the backlog of a capture,
-// which only the leader can count. The rows in levels count all that were ever written. A failure is logged once, and stops nothing.
+// take adds a sample if a sample is due, or if the argument levels contains a job that is missing from the last sample. In the second case
+// it does not wait, because other nodes show the backlog of a capture only from a sample. The numbers of rows in levels count all rows that
+// were ever written. A failure is logged once, and does not stop the sampler.
 func (s *sampler) take(ctx context.Context, levels map[string]redisledger.Level) {
 	if len(levels) == 0 || !s.due(time.Now()) && !s.news(levels) {
 		return
@@ -52,12 +53,12 @@ func (s *sampler) take(ctx context.Context, levels map[string]redisledger.Level)
 	defer cancel()
 	err := s.ledger.AddSample(ctx, sample)
 	if err != nil && !s.failed {
-		s.log.Debug("the plot of the page has a gap: a sample of how far the flushes are behind was not kept", zap.Error(err))
+		s.log.Debug("cannot store how far the flushes are behind: the plot on the page will have a gap", zap.Error(err))
 	}
 	s.failed = err != nil
 }
 
-// since are the levels with the rows written since the sample before.
+// since returns the levels with other numbers of rows. These numbers count only the rows that were written since the previous sample.
 func (s *sampler) since(levels map[string]redisledger.Level) map[string]redisledger.Level {
 	was := s.was
 	s.was = make(map[string]int64, len(levels))
@@ -73,7 +74,7 @@ func (s *sampler) since(levels map[string]redisledger.Level) map[string]redisled
 	return news
 }
 
-// news reports whether there is a job that the sample before did not have.
+// news reports whether the argument levels contains a job that the previous sample did not contain.
 func (s *sampler) news(levels map[string]redisledger.Level) bool {
 	for name := range levels {
 		if _, had := s.was[name]; !had {
@@ -83,12 +84,12 @@ func (s *sampler) news(levels map[string]redisledger.Level) bool {
 	return false
 }
 
-// due reports whether a sample is due, for a caller that asks every GaugeEvery.
+// due reports whether it is time for a sample. Its caller calls it at every interval of GaugeEvery.
 func (s *sampler) due(now time.Time) bool {
 	return now.Sub(s.last) > redisledger.SampleEvery-GaugeEvery/2
 }
 
-// Samples is a node's memory of the samples under one lock. Requests fill it, and share it.
+// Samples is a node's memory of the samples under one lock. A request for the samples fills this memory, and later requests use it.
 type Samples struct {
 	lockKey string
 	ledger  *redisledger.Ledger
@@ -98,18 +99,19 @@ type Samples struct {
 	next    string
 	epoch   int64
 	read    time.Time // when Redis last answered
-	renewed time.Time // when it was last read from the beginning, or brought news
+	renewed time.Time // when all samples were last read from the beginning, or a reading found new samples
 }
 
-// NewSamples makes an empty memory of the lock's samples.
+// NewSamples returns a memory without samples, for the samples of one lock.
 func NewSamples(lockKey string, ledger *redisledger.Ledger) *Samples {
 	return &Samples{lockKey: lockKey, ledger: ledger, turn: make(chan struct{}, 1)}
 }
 
-// later returns the samples after a time. With an error it returns those that it remembers.
+// later returns the samples that were taken after the time in the argument since. If it returns an error, it also returns the samples that
+// are in its memory.
 func (b *Samples) later(ctx context.Context, since time.Time) ([]redisledger.Sample, error) {
 	select {
-	case b.turn <- struct{}{}: // even without time left: remembered samples take none
+	case b.turn <- struct{}{}: // even if no time is left, because samples in memory need no time
 	default:
 		select {
 		case b.turn <- struct{}{}:
@@ -148,15 +150,15 @@ func (b *Samples) refresh(ctx context.Context) error {
 		b.samples, b.renewed = samples, now
 	}
 	b.next, b.epoch, b.read = next, epoch, now
-	if n := len(b.samples); n > 0 { // by Redis' clock, which dated them
+	if n := len(b.samples); n > 0 { // by Redis' clock, which has dated the samples
 		oldest := b.samples[n-1].At.Add(-samplesKept)
 		b.samples = slices.DeleteFunc(b.samples, func(s redisledger.Sample) bool { return s.At.Before(oldest) })
 	}
 	return nil
 }
 
-// Merged are the samples of several locks, the oldest first, later than since. The samples of one lock are returned also if another
-// lock's Redis fails.
+// Merged returns the samples of several locks, the oldest sample first. It leaves out the samples from before the time in the argument
+// since. If the Redis of one lock fails, Merged still returns the samples of the other locks.
 func Merged(ctx context.Context, since time.Time, of []*Samples) ([]operate.Sample, error) {
 	var merged []operate.Sample
 	var problems []error

@@ -17,7 +17,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// What Redis does to the samples is nobody's business but theirs.
+// If Redis refuses the samples, nothing else is affected.
 func TestARedisThatRefusesSamplesIsToldOfOnce(t *testing.T) {
 	core, logs := recorder.New(zapcore.DebugLevel)
 	store := redistest.Open(t, redisconn.Options{URL: "redis://127.0.0.1:1/0"})
@@ -44,7 +44,7 @@ func TestASampleIsTakenEveryFifteenSeconds(t *testing.T) {
 	}
 }
 
-// samplesOf are the samples of locks of a Redis.
+// samplesOf returns the memories of the samples of locks in a Redis.
 func samplesOf(t *testing.T, server *testsupport.Redis, locks ...string) (of []*Samples) {
 	t.Helper()
 	store := redistest.Open(t, redisconn.Options{URL: server.URL()})
@@ -114,7 +114,7 @@ func TestSamplesAreReadOnlyWhenSomebodyAsksAndThenOnce(t *testing.T) {
 		t.Errorf("%d samples after a while", got)
 	}
 
-	// Redis lost its data, and its clock went back: ids are lower now.
+	// Redis has lost its data, and its clock went back, so that ids are lower now.
 	server.Client(t).Do("DEL", "{baton}:samples")
 	server.Client(t).Do("XADD", "{baton}:samples", "1000-0", "epoch", "3", "node", "a", "levels", "views\n")
 	one.read = time.Time{}
@@ -127,7 +127,7 @@ func TestSamplesAreReadOnlyWhenSomebodyAsksAndThenOnce(t *testing.T) {
 	}
 }
 
-// A leader adds what it knows under its own name and term, when it is due and not before.
+// A leader adds its levels with its own name and term, when a sample is due and not before.
 func TestASampleSaysWhoTookItAndIsTakenOnce(t *testing.T) {
 	server := testsupport.StartRedis(t)
 	of := samplesOf(t, server, "baton")
@@ -149,7 +149,7 @@ func TestASampleSaysWhoTookItAndIsTakenOnce(t *testing.T) {
 	}
 }
 
-// The rows of a sample are those since the one before, also if the job begins to count anew.
+// The rows of a sample are the rows since the previous sample, even if the job begins to count again from zero.
 func TestASampleSaysHowManyRowsWereWrittenSinceTheLast(t *testing.T) {
 	of := samplesOf(t, testsupport.StartRedis(t), "baton")
 	s := sampler{log: zap.NewNop(), ledger: of[0].ledger, nodeID: "db1", epoch: 42}
@@ -170,12 +170,11 @@ func TestASampleSaysHowManyRowsWereWrittenSinceTheLast(t *testing.T) {
 	}
 }
 
-// What is older than an hour is forgotten by the clock of Redis, and the samples of several
-// locks stand in the order of time.
+// Samples that are older than an hour by Redis' clock are dropped, and the samples of several locks are in the order of time.
 func TestSamplesAreOfTheLastHourAndInOrder(t *testing.T) {
 	server := testsupport.StartRedis(t)
 	of := samplesOf(t, server, "baton", "second")
-	newest := time.Now().Add(-24 * time.Hour).Truncate(time.Second) // a clock that is a day behind
+	newest := time.Now().Add(-24 * time.Hour).Truncate(time.Second) // the clock is a day behind
 	for i, ago := range []time.Duration{time.Hour + 2*time.Minute, time.Hour, time.Minute, 30 * time.Second, 0} {
 		for j, key := range []string{"baton", "second"} {
 			at := newest.Add(-ago).UnixMilli() - int64(10*j)

@@ -13,11 +13,11 @@ import (
 	"baton/internal/redisledger"
 )
 
-// scheduledEvery is how often the leader looks for a verification that is due.
+// scheduledEvery is the pause between two checks whether a verification is due.
 const scheduledEvery = time.Second
 
-// scheduleVerifications orders the verifications of the configuration when they are due, until ctx ends. If several slots passed while no
-// node led, one verification makes up for them.
+// scheduleVerifications orders, until ctx ends, every verification that the configuration schedules, when its slot is due. If several slots
+// of a verification passed while no node led, one verification makes up for all of them.
 func (t *Term) scheduleVerifications(ctx context.Context, tasks []boundTask) {
 	due := map[string]*verification{}
 	for _, b := range tasks {
@@ -31,21 +31,22 @@ func (t *Term) scheduleVerifications(ctx context.Context, tasks []boundTask) {
 	for len(due) > 0 && ctx.Err() == nil {
 		for _, v := range due {
 			if err := t.orderIfDue(ctx, v); err != nil && ctx.Err() == nil {
-				t.Log.Debug("a verification could not be ordered, and is tried again", zap.String("job", v.job.Name), zap.Error(err))
+				t.Log.Debug("a scheduled verification could not be ordered; the order is "+
+					"tried again", zap.String("job", v.job.Name), zap.Error(err))
 			}
 		}
 		_ = Rest(ctx, scheduledEvery)
 	}
 }
 
-// verification is a job whose rows are compared by a schedule.
+// verification is a job with a schedule for verifications, which compare the job's rows.
 type verification struct {
 	boundTask
 	slots schedule.Schedule
 	next  time.Time // zero: unknown yet
 }
 
-// verifications are the slots of the job's verifications; nil without a schedule.
+// verifications returns the schedule of the job's verifications, or nil if the job has no such schedule.
 func (t Task) verifications() (schedule.Schedule, error) {
 	if t.Config.IsCommand() || t.Config.Flush.Verify.Schedule == "" {
 		return nil, nil
@@ -53,7 +54,7 @@ func (t Task) verifications() (schedule.Schedule, error) {
 	return schedule.ParseIn(t.Config.Flush.Verify.Schedule, t.Config.TimeZone)
 }
 
-// orderIfDue orders a verification whose slot has come.
+// orderIfDue gives the order for a verification if its slot has come.
 func (t *Term) orderIfDue(ctx context.Context, v *verification) error {
 	now := time.Now()
 	if v.next.IsZero() {
@@ -81,10 +82,10 @@ func (t *Term) orderIfDue(ctx context.Context, v *verification) error {
 	defer cancel()
 	err = t.Ledger.AskOperation(ctx, redisledger.Operation{
 		Job: v.job.Name, ID: id, Kind: redisledger.KindVerify, By: "by schedule", Trigger: string(job.TriggerSchedule), Asked: now.UTC(),
-		Sample: part, Rate: configured.Rate,
+		Sample: part, Rate: configured.Rate, Slot: v.next,
 	})
 	if errors.Is(err, redisledger.ErrAsked) {
-		err = nil // one is under way: the next slot will come
+		err = nil // a verification is in progress, and the next slot will come
 	}
 	if err == nil {
 		v.next = v.slots.Next(now)
@@ -92,13 +93,17 @@ func (t *Term) orderIfDue(ctx context.Context, v *verification) error {
 	return err
 }
 
-// lastScheduled is when a verification of a job was last ordered by schedule; zero if unknown.
+// lastScheduled returns when a verification of a job was last ordered by the job's schedule. It returns zero if that time is unknown.
 func (t *Term) lastScheduled(ctx context.Context, name string) (last time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, recordWithin)
 	defer cancel()
 	states, err := t.Ledger.Jobs(ctx, []string{name})
 	if err != nil {
 		return last, err
+	}
+	const wrongClock = 24 * time.Hour // a time that is further ahead is from a host with a wrong clock
+	if last = states[0].VerifiedUntil; time.Until(last) > wrongClock {
+		last = time.Time{}
 	}
 	for _, s := range []*redisledger.OperationState{states[0].Operation, states[0].Verified} {
 		if s != nil && s.Trigger == string(job.TriggerSchedule) && s.Asked.After(last) {

@@ -12,17 +12,17 @@ import (
 	"baton/internal/job"
 )
 
-// Task is one configured job with the machinery behind it. It lives as long as the configuration has the same job; [Term.Load] binds it
-// to a term.
+// Task is one configured job with the parts that do its work. It exists as long as the configuration contains this job unchanged.
+// [Term.Load] binds a task to a term.
 type Task struct {
 	tasks.Task
 	pipeline *flush.Pipeline // nil for a command
 	sink     flush.Sink      // nil for a command
-	done     *tally          // by the present run
-	busy     *atomic.Int64   // runs that use it
+	done     *runTotals      // the results of the present run
+	busy     *atomic.Int64   // number of runs that use the task
 }
 
-// New builds the jobs of the configuration. They connect to nothing yet.
+// New returns the tasks of the configuration's jobs. They do not connect yet.
 func New(c config.Config, stores site.Stores, dbs site.Databases, to Reports) ([]Task, error) {
 	var made []Task
 	var problems []error
@@ -38,7 +38,7 @@ func New(c config.Config, stores site.Stores, dbs site.Databases, to Reports) ([
 }
 
 func newTask(c config.Config, j config.Job, stores site.Stores, dbs site.Databases, to Reports) (t Task, err error) {
-	t = Task{done: &tally{}, busy: new(atomic.Int64)}
+	t = Task{done: &runTotals{}, busy: new(atomic.Int64)}
 	if t.Task, err = tasks.Describe(j); err != nil {
 		return t, err
 	}
@@ -52,26 +52,27 @@ func newTask(c config.Config, j config.Job, stores site.Stores, dbs site.Databas
 	return t, err
 }
 
-// Policy is the runner's job without Run: a changed task has another version.
+// Policy returns the job in the form that the runner needs, without the job's Run function. If a task changes, its policy has another
+// version.
 func (t Task) Policy() job.Job {
 	p := t.Task.Policy()
 	p.Version = fmt.Sprintf("%p", t.done)
 	return p
 }
 
-// CountIn makes runs count the task's runs from now on.
+// CountIn sets the counter that counts the task's runs from now on.
 func (t *Task) CountIn(runs *atomic.Int64) { t.busy = runs }
 
-// Begin counts a run of the task until it ends.
+// Begin counts a run of the task as in progress until the caller calls the function end.
 func (t Task) Begin() (end func()) {
 	t.busy.Add(1)
 	return func() { t.busy.Add(-1) }
 }
 
-// Is reports whether a task is the same one, and not a replacement of it.
+// Is reports whether the argument other is this task, and not a task that has replaced it.
 func (t Task) Is(other Task) bool { return t.done == other.done }
 
-// Plain are the tasks without their machinery.
+// Plain returns the tasks in the form of package tasks, without the parts that do the work.
 func Plain(list []Task) []tasks.Task {
 	all := make([]tasks.Task, len(list))
 	for i, t := range list {

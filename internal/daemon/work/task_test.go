@@ -8,7 +8,7 @@ import (
 	"baton/internal/job/plan"
 )
 
-// What the configuration says of a job's runs is what the runner is told.
+// The runner gets all settings of a job's runs from the configuration.
 func TestRunnerIsToldTheWholePolicy(t *testing.T) {
 	j := config.Job{Name: "report", Schedule: "@hourly", Command: config.Command{"/bin/report"}, Policy: config.Policy{
 		TimeZone: "UTC", CatchUp: config.CatchUpAll, StartingDeadline: time.Minute,

@@ -1,32 +1,34 @@
 // Package work does the work of a node under a lock: the jobs of its terms, and the work beside the jobs.
 //
-//	Lock    what all terms of this node under one lock share: ledger, metrics, the memory of the jobs (Watch)
-//	Task    a configured job with its pipeline; it lives as long as the configuration has the same job
+//	Lock    the parts that all terms of this node under one lock share: ledger, metrics, the memory of the jobs (Watch)
+//	Task    a configured job with its pipeline; a task exists as long as the configuration has the same job
 //	Term    one term: Load binds the tasks to it, and again after a reload; unchanged tasks keep their progress
 //
-// While a term lasts, the runner (package job) starts the jobs' runs. Beside them Accompany
+// While a term lasts, the runner (package job) starts the jobs' runs. At the same time Accompany
 //
-//   - carries out the operators' orders to the jobs, and the scheduled verifications;
+//   - executes the operators' orders to the jobs, and the scheduled verifications;
 //   - keeps gauges, samples, and the count of dead letters current, and reports the events of captures;
-//   - notes the stages of the jobs, logs those without a job, and prunes the ledgers in the databases;
-//   - releases flushes that a reload has taken out, once their last runs have ended.
+//   - records the stages of the jobs, logs the stages without a job, and prunes the ledgers in the databases;
+//   - releases flushes that a reload has removed, when their last runs have ended.
 //
-// The rules: a flush writes under its term's fencing token only. Failures of the work beside the jobs end no term: it tries again. Orders
-// stay in Redis until they are answered, so the next leader finds them. [Term.End] ends the work of flushes between runs: another node
-// continues it.
+// The rules: a flush writes only under its term's fencing token. Failures of Accompany's work end no term, because the work is tried
+// again. Orders stay in Redis until they are answered, so that the next leader finds them. [Term.End] ends the work of flushes between
+// runs, because another node continues this work.
 //
 // What fails, and what then:
 //
-//   - A newer leader has the fence: the run ends as not the leader's, and writes nothing.
+//   - A newer leader has the fence: the run ends with the error that this node no longer leads, and writes nothing.
 //   - Too many dead letters, a gap, an emptied source, or too many vanished rows in a pass that every later run would repeat: the job is
 //     paused until an operator decides.
 //   - A store is away: its jobs fail at once, without waiting, and the other jobs go on.
-//   - This host's clock is far from the ledger's: slots come by the ledger's clock ([Clock]).
-//   - A leader has died: a standby shows the state of the jobs in the ledger, and a flush that was behind stays so until the next count.
+//   - This host's clock is far from the ledger's: slots follow the ledger's clock ([Clock]).
+//   - A leader has died: a standby shows the state of the jobs in the ledger, and a flush that was behind still counts as behind until the
+//     next count.
 package work
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -47,13 +49,13 @@ import (
 	"baton/internal/trace"
 )
 
-// Lock holds the parts that all terms of a node under one lock share.
+// Lock holds the parts that all terms of a node under the same lock share.
 type Lock struct {
 	Key     string
 	Timing  config.Election
 	Log     *zap.Logger
 	Ledger  *redisledger.Ledger
-	Stages  *staging.Stages // of the node's own lock: the note of jobs and their stages
+	Stages  *staging.Stages // of the node's own lock: the record of jobs and their stages
 	Stores  *storehealth.Health
 	Metrics *metrics.Metrics
 	Elected *metrics.Election
@@ -63,19 +65,19 @@ type Lock struct {
 	Traces  *trace.Tracer
 	Wardens *command.Reserve
 	Runner  *job.Runner
-	Ordered <-chan elector.Hint  // signals that operators may have ordered something
+	Ordered <-chan elector.Hint  // receives a value when operators may have ordered something
 	Config  func() config.Config // in force
 }
 
-// Load is the work under a lock by one configuration.
+// Load is the workload of a lock, as one configuration defines it: its tasks and their databases.
 type Load struct {
-	Config    config.Config // its jobs are those of the tasks
+	Config    config.Config // its jobs are the jobs of the tasks
 	Tasks     []Task
-	Staged    map[staging.At]string // the keys beside which the node's jobs stage; nil: the lock is not the node's own
-	Databases site.Databases        // all of the node's
+	Staged    map[staging.Location]string // the keys beside which the node's jobs stage; nil: the lock is not the node's own
+	Databases site.Databases              // all databases of the node
 }
 
-// Term is the work of one term. Its jobs may be replaced while it lasts.
+// Term does the work of one term. A reload may replace the jobs of a running term.
 type Term struct {
 	Lock
 	term     *elector.Term
@@ -84,17 +86,17 @@ type Term struct {
 
 	mu    sync.Mutex
 	bound map[string]boundTask // by job
-	left  []*leftTask          // flushes that were taken out or replaced, and are not released yet
+	left  []*leftTask          // flushes that were removed or replaced, and are not released yet
 }
 
-// boundTask is a task in one term.
+// boundTask is a task that is bound to one term.
 type boundTask struct {
 	task  Task
 	job   job.Job
 	flush *flushJob // nil for a command
 }
 
-// Begin makes the work of a term.
+// Begin returns the Term that does the work of a term.
 func (l Lock) Begin(term *elector.Term) *Term {
 	t := &Term{Lock: l, term: term, bound: map[string]boundTask{},
 		sampler: &sampler{log: l.Log, ledger: l.Ledger, nodeID: term.NodeID(), epoch: term.Epoch()}}
@@ -102,7 +104,7 @@ func (l Lock) Begin(term *elector.Term) *Term {
 	return t
 }
 
-// End ends the work of flushes between their runs: another node continues it.
+// End ends the background work that flushes do between their runs, because another node continues this work.
 func (t *Term) End() {
 	t.mu.Lock()
 	var flushes []boundTask
@@ -118,7 +120,7 @@ func (t *Term) End() {
 	t.release(flushes)
 }
 
-// Commands are the names of the jobs with commands that are still running.
+// Commands returns the names of the command jobs that are still running.
 func (t *Term) Commands() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -131,7 +133,7 @@ func (t *Term) Commands() []string {
 	return jobs
 }
 
-// Load binds tasks to the term. An unchanged task stays bound as it is: it keeps its progress.
+// Load binds the tasks of a workload to the term. An unchanged task stays bound, and keeps its progress.
 func (t *Term) Load(w Load) job.Workload {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -152,18 +154,33 @@ func (t *Term) Load(w Load) job.Workload {
 func (t *Term) bind(of Task, keep config.History) boundTask {
 	b := boundTask{task: of, job: of.Policy()}
 	if of.Config.IsCommand() {
-		b.job.Run = t.command(of, keep)
+		b.job.Run = Counted(t.term, t.command(of, keep))
 		return b
 	}
 	b.flush = &flushJob{
 		Task: of, term: t.term, metrics: t.Metrics, elected: t.Elected,
 		notes: t.Notes, ledger: t.Ledger, watch: t.Watch, stores: t.Stores, traces: t.Traces,
 	}
-	b.job.Run = b.flush.run
+	b.job.Run = Counted(t.term, b.flush.run)
 	return b
 }
 
-// Accompany does the work beside the jobs until ctx ends: some of it at once, the rest after a while.
+// Counted wraps a job's work so that the term counts it. While counted work runs, the process must not live longer than the term.
+func Counted(term *elector.Term, work job.Func) job.Func {
+	return func(ctx context.Context, r job.Run) (job.Result, error) {
+		if !term.Begin() {
+			<-ctx.Done() // the term is about to end
+			return job.Result{}, errNotStarted
+		}
+		defer term.End()
+		return work(ctx, r)
+	}
+}
+
+var errNotStarted = errors.New("the run was not started")
+
+// Accompany does the work of the term beside the jobs until ctx ends. Some of this work begins immediately. The rest begins after the
+// duration in the argument later.
 func (t *Term) Accompany(ctx context.Context, w Load, later time.Duration) {
 	tasks := t.tasks()
 	var wg sync.WaitGroup

@@ -12,7 +12,7 @@ import (
 	"baton/internal/trace"
 )
 
-// TraceTerm records a term that has ended. Its trace has the digits of its owner.
+// TraceTerm sends the trace of a term that has ended. The digits of the trace's ID are the digits of the term's owner, which is a UUID.
 func TraceTerm(to *trace.Tracer, owner string, began time.Time, failure string, facts ...trace.Attribute) {
 	if to == nil {
 		return
@@ -23,8 +23,8 @@ func TraceTerm(to *trace.Tracer, owner string, began time.Time, failure string, 
 	})
 }
 
-// traceRun records a run that has ended, which may be one that an earlier leader has lost. Its trace has the digits of
-// its ID.
+// traceRun sends the trace of a run that has ended. This may also be a run that an earlier leader has lost. The digits of the trace's ID
+// are the digits of the run's ID.
 func traceRun(to *trace.Tracer, r job.Record) {
 	if to == nil || foundNothing(r) {
 		return
@@ -55,14 +55,14 @@ func traceRun(to *trace.Tracer, r job.Record) {
 	to.Record(s)
 }
 
-// foundNothing reports whether a scheduled flush has succeeded without anything to do. Most flushes do, and the history joins several of
-// them in one entry.
+// foundNothing reports whether a scheduled flush has succeeded without anything to do. Most flushes have nothing to do, and the history
+// combines several such runs in one entry.
 func foundNothing(r job.Record) bool {
 	return r.State == job.StateSucceeded && r.Trigger == job.TriggerSchedule &&
 		r.Result.Rows == 0 && r.Result.Dead == 0 && r.Result.ExitCode == nil
 }
 
-// written are a run's results so far, and its place.
+// written returns the attributes for the span of a run: the IDs of the run, and its results so far.
 func written(r job.Run, rows, dead int64) []trace.Attribute {
 	return []trace.Attribute{
 		{Key: "baton.job", Value: r.Job}, {Key: "baton.run_id", Value: r.ID},
@@ -71,7 +71,7 @@ func written(r job.Run, rows, dead int64) []trace.Attribute {
 	}
 }
 
-// tracedTarget holds the common attributes of a flush's batch spans; nil without traces.
+// tracedTarget holds the attributes that the spans of all batches of a flush have. It is nil if traces are disabled.
 type tracedTarget struct {
 	to    *trace.Tracer
 	facts []trace.Attribute
@@ -83,7 +83,7 @@ func traceTarget(to *trace.Tracer, c config.Config, j config.Job) *tracedTarget 
 	}
 	system := c.Databases[j.Flush.To.Database].Driver
 	if system == "postgres" {
-		system = "postgresql" // OpenTelemetry's name of it
+		system = "postgresql" // OpenTelemetry's name of PostgreSQL
 	}
 	return &tracedTarget{to, []trace.Attribute{
 		{Key: "baton.job", Value: j.Name}, {Key: "baton.database", Value: j.Flush.To.Database},
@@ -91,7 +91,8 @@ func traceTarget(to *trace.Tracer, c config.Config, j config.Job) *tracedTarget 
 	}}
 }
 
-// batch records a transaction that has written something, as a child of the present span.
+// batch records the span of a transaction that has written rows or dead letters. The span becomes a child of the span in the argument
+// during.
 func (t *tracedTarget) batch(during *trace.Context, b flush.BatchStats) {
 	if t == nil || during == nil || b.Rows == 0 && b.Dead == 0 {
 		return
@@ -105,7 +106,7 @@ func (t *tracedTarget) batch(during *trace.Context, b flush.BatchStats) {
 	})
 }
 
-// traceBatches makes the batches of a run its children until the next call.
+// traceBatches makes the spans of the following batches children of the run's span, until traceBatches is called again.
 func (f *flushJob) traceBatches(r job.Run) {
 	if f.traces != nil {
 		of := trace.Of(r.ID)
@@ -113,8 +114,9 @@ func (f *flushJob) traceBatches(r job.Run) {
 	}
 }
 
-// traceRound makes the batches of a job without slots children of one flush of its endless run. The flush has a trace of its own with a
-// link to the run: a trace of the run would have no end. end records it, if it has written anything or has failed.
+// traceRound makes the spans of the following batches children of a new span for one flush. It is for jobs without slots, whose run never
+// ends. The new span has its own trace with a link to the run, because a trace of the whole run would have no end. The function end records
+// the new span, if the flush has written anything or has failed.
 func (f *flushJob) traceRound(ctx context.Context, r job.Run) (end func(error)) {
 	if f.traces == nil || !schedule.IsAlways(f.Schedule) {
 		return func(error) {}

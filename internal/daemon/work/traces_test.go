@@ -15,7 +15,7 @@ import (
 	"baton/internal/trace"
 )
 
-// tracing is a tracer that sends to a collector when the test asks for its spans.
+// tracing returns a tracer, and a function that sends its spans to a collector and returns them.
 func tracing(t *testing.T) (to *trace.Tracer, spans func() []collector.Span) {
 	t.Helper()
 	c := collector.Start(t)
@@ -27,7 +27,7 @@ func tracing(t *testing.T) (to *trace.Tracer, spans func() []collector.Span) {
 	return to, func() []collector.Span {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		to.Run(ctx) // sends what there is, and returns
+		to.Run(ctx) // sends the collected spans, and returns
 		return c.Spans()
 	}
 }
@@ -77,7 +77,7 @@ func TestABatchIsAChildOfWhatGoesOn(t *testing.T) {
 	run := trace.Of("6ba7b810-9dad-41d1-80b4-00c04fd430c8")
 	of.batch(&run, flush.BatchStats{Source: "views:1", Rows: 5, Dead: 1, Bytes: 100, Took: time.Second})
 	of.batch(&run, flush.BatchStats{Source: "views:2", Rows: 6, Took: time.Second})
-	of.batch(&run, flush.BatchStats{Source: "views:1", Applied: true}) // it has only moved a position
+	of.batch(&run, flush.BatchStats{Source: "views:1", Applied: true}) // this batch has only moved a position
 	of.batch(nil, flush.BatchStats{Source: "views:1", Rows: 5})
 	spans := sent()
 	if len(spans) != 2 || spans[0].ID() == spans[1].ID() {
@@ -97,7 +97,7 @@ func TestABatchIsAChildOfWhatGoesOn(t *testing.T) {
 	}
 }
 
-// While traces are off a batch costs what it did without them.
+// Without traces a batch costs no more than before there were traces.
 func TestWithoutTracesABatchAllocatesNothing(t *testing.T) {
 	var during atomic.Pointer[trace.Context]
 	job := config.Job{Name: "views", Flush: config.Flush{To: config.To{Database: "main", Table: "t"}}}

@@ -20,33 +20,34 @@ import (
 )
 
 const (
-	// standEvery is how often the leader reads the state of its jobs from the ledger.
+	// standEvery is the interval between two readings of the jobs' state by the leader.
 	standEvery = 15 * time.Second
-	// readJobsWithin bounds a reading of the jobs; there may be hundreds.
+	// readJobsWithin limits the time for reading the state of the jobs, because there may be hundreds of jobs.
 	readJobsWithin = 10 * time.Second
 )
 
-// Watch is a node's memory of the jobs under a lock, under any leader: a new leader continues from its memory as a standby.
+// Watch is a node's memory of the state of the jobs under a lock, whichever node leads. A node that becomes the leader continues with the
+// memory that it had as a standby.
 type Watch struct {
 	mu     sync.Mutex
 	asked  time.Time
 	states map[string]redisledger.JobState
-	waits  map[string]waiting
-	behind map[string]time.Time // since when changes wait for a flush, as last measured; zero: no changes wait
+	waits  map[string]unflushed
+	behind map[string]time.Time // since when changes wait for a flush, according to the last measurement; zero: no changes wait
 }
 
-// waiting is the memory of changes for a flush that never ended well.
-type waiting struct {
+// unflushed records since when changes wait for a flush that has never succeeded.
+type unflushed struct {
 	since   time.Time // when changes were first seen to wait; zero: no changes wait
 	emptied bool      // at some time no changes waited
 }
 
-// NewWatch makes an empty memory.
+// NewWatch returns an empty memory.
 func NewWatch() *Watch {
-	return &Watch{states: map[string]redisledger.JobState{}, waits: map[string]waiting{}, behind: map[string]time.Time{}}
+	return &Watch{states: map[string]redisledger.JobState{}, waits: map[string]unflushed{}, behind: map[string]time.Time{}}
 }
 
-// ShowLateAfter shows from when on each job is late.
+// ShowLateAfter sets the metric that shows, for each job, how long it must be overdue before it counts as late.
 func ShowLateAfter(m *metrics.Metrics, c config.Config) {
 	for _, j := range c.Jobs {
 		m.JobLateAfter(j.Name, j.LateAfter)
@@ -68,8 +69,8 @@ func (w *Watch) recall(ctx context.Context, ledger *redisledger.Ledger, jobs []s
 	return nil
 }
 
-// measured notes how many changes wait for a flush, and returns how far it is behind. fresh is the time up to which the leader has
-// written everything for certain, or zero.
+// measured records how many changes wait for a flush, and returns how far the table of the flush is behind Redis. It is certain that the
+// leader has written all changes from before the time in the argument fresh. If this time is zero, that is unknown.
 func (w *Watch) measured(t Task, backlog int64, fresh, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +82,7 @@ func (w *Watch) measured(t Task, backlog int64, fresh, now time.Time) time.Durat
 	return lag
 }
 
-// uncounted notes that the backlog of a flush is unknown.
+// uncounted records that the backlog of a flush is unknown.
 func (w *Watch) uncounted(t Task) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,8 +96,9 @@ func (w *Watch) isBehind(t Task) bool {
 	return !w.behind[t.Config.Name].IsZero()
 }
 
-// writtenUntil is the time up to which everything is written. For a flush that never ended well that is its first run, or when changes
-// were first seen to wait: an underestimated lag still alerts, a missing one never would.
+// writtenUntil returns a time with the property that all changes from before this time are written. For a flush that has never succeeded,
+// this is the time of its first run, or the time when waiting changes were first seen. The lag may then be too low, but it still grows and
+// causes an alert. A missing lag would never cause one.
 func (w *Watch) writtenUntil(t Task, backlog int64, fresh, now time.Time) time.Time {
 	name := t.Config.Name
 	st := w.states[name]
@@ -107,7 +109,7 @@ func (w *Watch) writtenUntil(t Task, backlog int64, fresh, now time.Time) time.T
 		return fresh
 	}
 	if backlog == 0 && t.Countable() {
-		w.waits[name] = waiting{emptied: true}
+		w.waits[name] = unflushed{emptied: true}
 		return now
 	}
 	seen := w.waits[name]
@@ -121,15 +123,15 @@ func (w *Watch) writtenUntil(t Task, backlog int64, fresh, now time.Time) time.T
 	return seen.since
 }
 
-// Led is the leader, for the state of a job.
-type Led struct {
+// Leader contains the facts about the leader that the state of a job depends on.
+type Leader struct {
 	Owner string
-	// Lacks reports that the leader's configuration does not have a job. Nil: it has every job.
+	// Lacks returns a value if the leader's configuration does not have the job. If Lacks is nil, the leader has every job.
 	Lacks func(tasks.Task) *diagnose.Unscheduled
 }
 
-// show reports the state of a job under a leader.
-func (w *Watch) show(m *metrics.Metrics, t Task, led Led) {
+// show sets the metrics of a job from the job's recorded state. The state also depends on the leader.
+func (w *Watch) show(m *metrics.Metrics, t Task, led Leader) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	st, known := w.states[t.Config.Name]
@@ -146,8 +148,8 @@ func (w *Watch) show(m *metrics.Metrics, t Task, led Led) {
 	m.JobStands(w.stands(t, st, led), w.asked)
 }
 
-// stands is the state of a job for metrics.
-func (w *Watch) stands(t Task, st redisledger.JobState, led Led) diagnose.Job {
+// stands returns the state of a job, in the form from which the metrics are made.
+func (w *Watch) stands(t Task, st redisledger.JobState, led Leader) diagnose.Job {
 	j := diagnose.Job{
 		Name: t.Config.Name, Command: t.Config.IsCommand(), Always: schedule.IsAlways(t.Schedule),
 		LateAfterSeconds: t.Config.LateAfter.Seconds(),
@@ -161,10 +163,10 @@ func (w *Watch) stands(t Task, st redisledger.JobState, led Led) diagnose.Job {
 	return j
 }
 
-// ReadOthers reports the state of jobs that run on another node: that node may die with its own reports. It returns whether it could read
-// them.
+// ReadOthers reports the state of jobs that run on another node, because that node may die and then reports nothing. It returns whether it
+// could read the state.
 func (w *Watch) ReadOthers(
-	ctx context.Context, ledger *redisledger.Ledger, stores *storehealth.Health, jobs []Task, m *metrics.Metrics, led Led,
+	ctx context.Context, ledger *redisledger.Ledger, stores *storehealth.Health, jobs []Task, m *metrics.Metrics, led Leader,
 ) bool {
 	ctx, cancel := context.WithTimeout(ctx, readJobsWithin)
 	defer cancel()
@@ -183,8 +185,8 @@ func (w *Watch) ReadOthers(
 	return true
 }
 
-// count reports how far a flush of another leader is behind. A flush that was behind stays so until it is counted again: its leader may
-// have died.
+// count reports how far the table of another leader's flush is behind Redis. If the changes cannot be counted now, a flush that was behind
+// at the last count still counts as behind. The reason is that its leader may have died before it wrote these changes.
 func (w *Watch) count(ctx context.Context, t Task, counts direct.Counts, m *metrics.Metrics) {
 	backlog, err := counts.Backlog(ctx, t.Task)
 	uncounted, ok := errors.AsType[*flush.UncountedError](err)

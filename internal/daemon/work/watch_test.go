@@ -27,8 +27,8 @@ func TestAJobIsDueAtItsSlotUntilItSucceeds(t *testing.T) {
 		"never succeeded, since a term long ago":         {schedule: "0 2 * * *", st: redisledger.JobState{Begun: at(-70 * hour)}, want: at(-70 * hour)},
 		"never ran":                                      {schedule: "0 2 * * *", st: redisledger.JobState{Known: at(0)}, want: at(2 * hour)},
 		"paused after its slot":                          {schedule: "0 2 * * *", st: redisledger.JobState{LastSuccess: at(-22 * hour), Paused: &redisledger.JobPause{At: at(3 * hour)}}, want: at(2 * hour)},
-		"the pause has ended since the slot":             {schedule: "0 2 * * *", st: redisledger.JobState{LastSuccess: at(-21 * hour), Pauses: []redisledger.Stretch{{From: at(hour), To: at(3 * hour)}}}, want: at(26 * hour)},
-		"its slot was before the pause that ended":       {schedule: "0 2 * * *", st: redisledger.JobState{LastSuccess: at(-21 * hour), Pauses: []redisledger.Stretch{{From: at(3 * hour), To: at(4 * hour)}}}, want: at(2 * hour)},
+		"the pause has ended since the slot":             {schedule: "0 2 * * *", st: redisledger.JobState{LastSuccess: at(-21 * hour), Pauses: []redisledger.TimeRange{{From: at(hour), To: at(3 * hour)}}}, want: at(26 * hour)},
+		"its slot was before the pause that ended":       {schedule: "0 2 * * *", st: redisledger.JobState{LastSuccess: at(-21 * hour), Pauses: []redisledger.TimeRange{{From: at(3 * hour), To: at(4 * hour)}}}, want: at(2 * hour)},
 		"a flush that goes on is due since it is behind": {schedule: "@always", behind: at(hour), want: at(hour)},
 		"a command that is kept running":                 {schedule: "@always", command: true},
 	} {
@@ -42,7 +42,7 @@ func TestAJobIsDueAtItsSlotUntilItSucceeds(t *testing.T) {
 		}
 		w := NewWatch()
 		w.behind["users"] = c.behind
-		if got := w.stands(one, c.st, Led{}).DueAt; !got.Equal(c.want) {
+		if got := w.stands(one, c.st, Leader{}).DueAt; !got.Equal(c.want) {
 			t.Errorf("%s: due at %v, want %v", name, got, c.want)
 		}
 	}
@@ -62,7 +62,7 @@ func TestAFlushThatNeverEndedWellIsBehindSinceItBegan(t *testing.T) {
 		}
 		now = now.Add(time.Minute)
 	}
-	lag(5, 0) // nobody knows since when they wait
+	lag(5, 0) // the time since when they wait is unknown
 	lag(5, time.Minute)
 	w.states["views"] = redisledger.JobState{Begun: now.Add(-time.Hour)}
 	lag(5, time.Hour)

@@ -14,13 +14,13 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Database is a database in memory, for tests that need no real one. It keeps what Sink
-// asks of a flush.Sink, and is a flush.TableCreator and a flush.StaleFinder. A batch that
-// no pipeline may send, such as one out of order, is an error.
+// Database is a database in memory, for tests that need no real one. It implements flush.Sink by the rules that the suite Sink checks, and
+// also flush.TableCreator and flush.StaleFinder. It returns an error for a batch that no pipeline may send, such as a batch whose rows are
+// not sorted.
 type Database struct {
 	mu     sync.Mutex
 	tables map[string]row.Table
-	rows   map[string]map[string]stored // by table, then by key
+	rows   map[string]map[string]stored // rows by table, then by key
 	fences map[string]flush.Fence       // by job
 	ledger map[string]bool
 	places map[string]string // by job and shard
@@ -30,10 +30,10 @@ type Database struct {
 	serial int
 }
 
-// stored is a row by its columns. One that is not there is NULL.
+// stored maps the columns of a row to their values. A missing column is NULL.
 type stored map[string]row.Value
 
-// NewDatabase makes a database with these tables, which are empty.
+// NewDatabase returns a database that contains these tables without rows.
 func NewDatabase(tables ...row.Table) *Database {
 	d := &Database{
 		tables: map[string]row.Table{}, rows: map[string]map[string]stored{}, fences: map[string]flush.Fence{},
@@ -45,7 +45,7 @@ func NewDatabase(tables ...row.Table) *Database {
 	return d
 }
 
-// SetTable makes a table, or changes what the catalogue says of it; its rows stay.
+// SetTable makes a table, or changes the catalogue's entry of an existing table. The rows of the table stay.
 func (d *Database) SetTable(t row.Table) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -59,7 +59,7 @@ func (d *Database) setTable(t row.Table) {
 	}
 }
 
-// Table reads the catalogue: see flush.Sink.
+// Table implements flush.Sink. It returns the catalogue's entry of a table.
 func (d *Database) Table(_ context.Context, name string) (row.Table, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -70,7 +70,7 @@ func (d *Database) Table(_ context.Context, name string) (row.Table, error) {
 	return t, nil
 }
 
-// DescribeTable says what CreateTable makes: see flush.TableCreator.
+// DescribeTable implements flush.TableCreator. It returns the table that CreateTable makes.
 func (d *Database) DescribeTable(t row.TableSpec) (string, row.Table, error) {
 	table := row.Table{Name: t.Name, Columns: t.Columns}
 	for _, index := range [][]string{t.Key, t.Unique} {
@@ -81,7 +81,7 @@ func (d *Database) DescribeTable(t row.TableSpec) (string, row.Table, error) {
 	return "CREATE TABLE " + t.Name, table, nil
 }
 
-// CreateTable makes a table that is not there: see flush.TableCreator.
+// CreateTable implements flush.TableCreator. It makes a table that does not exist.
 func (d *Database) CreateTable(_ context.Context, t row.TableSpec) error {
 	_, table, err := d.DescribeTable(t)
 	d.mu.Lock()
@@ -92,7 +92,7 @@ func (d *Database) CreateTable(_ context.Context, t row.TableSpec) error {
 	return err
 }
 
-// TakeOver takes the fence of a job: see flush.Sink.
+// TakeOver implements flush.Sink. It claims the fence of a job.
 func (d *Database) TakeOver(_ context.Context, f flush.Fence) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -103,7 +103,7 @@ func (d *Database) TakeOver(_ context.Context, f flush.Fence) error {
 	return nil
 }
 
-// check wants the fence to be f.
+// check returns an error if the fence of the job is not f.
 func (d *Database) check(f flush.Fence) error {
 	if held := d.fences[f.Job]; held.Epoch != f.Epoch || held.Owner != f.Owner {
 		return &flush.FencedError{Job: f.Job, Epoch: held.Epoch, Owner: held.Owner}
@@ -111,12 +111,12 @@ func (d *Database) check(f flush.Fence) error {
 	return nil
 }
 
-// Positions reads the places of shards: see flush.Sink.
+// Positions implements flush.Sink. It returns the positions of shards.
 func (d *Database) Positions(_ context.Context, f flush.Fence, shards []string) ([]string, error) {
 	return d.recorded(f, d.places, shards)
 }
 
-// Marks reads the totals of counters: see flush.Sink.
+// Marks implements flush.Sink. It returns the totals of counters.
 func (d *Database) Marks(_ context.Context, f flush.Fence, names []string) ([]string, error) {
 	return d.recorded(f, d.marks, names)
 }
@@ -134,13 +134,13 @@ func (d *Database) recorded(f flush.Fence, from map[string]string, names []strin
 	return found, nil
 }
 
-// joined makes one key of several texts.
+// joined makes one map key of several texts.
 func joined(texts ...string) string { return fmt.Sprintf("%q", texts) }
 
-// Apply writes one batch: see flush.Sink.
+// Apply implements flush.Sink. It writes one batch.
 func (d *Database) Apply(ctx context.Context, f flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
-	if b.Turn != nil { // it writes nothing ahead
-		if err := b.Turn(ctx); err != nil {
+	if b.AwaitTurn != nil { // this database writes no row before the batch's turn
+		if err := b.AwaitTurn(ctx); err != nil {
 			return flush.Outcome{}, err
 		}
 	}
@@ -188,7 +188,7 @@ func (d *Database) Apply(ctx context.Context, f flush.Fence, p *row.Plan, b flus
 	return flush.Outcome{Applied: true, Rows: int64(len(fit)), Deleted: deleted, Dead: dead}, nil
 }
 
-// sort tells the rows that can be written from those that become dead letters.
+// sort separates the rows that can be written from the rows that become dead letters.
 func (d *Database) sort(p *row.Plan, b flush.Batch) (fit []row.Row, dead []row.DeadLetter, err error) {
 	if _, ok := d.tables[p.Table.Name]; !ok {
 		return nil, nil, fmt.Errorf("%q: %w", p.Table.Name, flush.ErrNoTable)
@@ -214,7 +214,7 @@ func (d *Database) sort(p *row.Plan, b flush.Batch) (fit []row.Row, dead []row.D
 	return fit, dead, nil
 }
 
-// refuses says what a column does not take; "" if all take what they are given.
+// refuses returns the error of the first column that rejects its value, or "" if no column rejects its value.
 func (d *Database) refuses(p *row.Plan, r row.Row) string {
 	if r.Delete {
 		return ""
@@ -232,7 +232,7 @@ func (d *Database) refuses(p *row.Plan, r row.Row) string {
 	return ""
 }
 
-// write writes a row, and reports whether that deletes one.
+// write writes a row. It reports whether a row was deleted.
 func (d *Database) write(p *row.Plan, r row.Row) (deleted bool) {
 	rows := d.rows[p.Table.Name]
 	key, old := d.find(p, r)
@@ -268,7 +268,7 @@ func (d *Database) write(p *row.Plan, r row.Row) (deleted bool) {
 	return false
 }
 
-// find is the row with the key of r, and where it is.
+// find returns the existing row that has the key of r, and the key under which d.rows contains that row.
 func (d *Database) find(p *row.Plan, r row.Row) (key string, found stored) {
 	if len(p.Key) == 0 {
 		return "", nil
@@ -301,12 +301,12 @@ func (d *Database) find(p *row.Plan, r row.Row) (key string, found stored) {
 	return "", nil
 }
 
-// keyOf shows the columns of a table's first unique index, joined by "|".
+// keyOf returns the values of the columns of a table's first unique index, joined by "|".
 func keyOf(t row.Table, r stored) string {
 	return show(r, t.Unique[0])
 }
 
-// show shows columns joined by "|", with "-" for NULL.
+// show returns the values of columns, joined by "|", with "-" for NULL.
 func show(r stored, columns []string) string {
 	texts := make([]string, len(columns))
 	for i, name := range columns {
@@ -317,7 +317,7 @@ func show(r stored, columns []string) string {
 	return strings.Join(texts, "|")
 }
 
-// textOf shows a value; bytes are as they are.
+// textOf formats a value. It returns the bytes of a KindBytes value unchanged.
 func textOf(v row.Value) string {
 	if v.Kind() == row.KindBytes {
 		return v.Text()
@@ -326,8 +326,7 @@ func textOf(v row.Value) string {
 	return text
 }
 
-// bury keeps dead letters under what tells them apart: a batch that is applied again
-// meets its own.
+// bury stores dead letters under a key that identifies each letter, so that a batch that is applied again replaces its own dead letters.
 func (d *Database) bury(batch string, dead []row.DeadLetter) {
 	seen := map[string]int{}
 	for _, letter := range dead {

@@ -8,7 +8,8 @@ import (
 	"baton/internal/flush/row"
 )
 
-// CountStale counts rows by their pass: see flush.StaleFinder.
+// CountStale implements flush.StaleFinder. It counts all rows that a pass has written, and the rows among them that another pass than the
+// current one has written.
 func (d *Database) CountStale(_ context.Context, p *row.Plan, current int64) (stale, all int64, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -24,7 +25,7 @@ func (d *Database) CountStale(_ context.Context, p *row.Plan, current int64) (st
 	return stale, all, nil
 }
 
-// KeyRows reads the keys of rows: see flush.KeyLister.
+// KeyRows implements flush.KeyLister. It returns the keys of the rows in the given range.
 func (d *Database) KeyRows(_ context.Context, p *row.Plan, which flush.KeyRange) ([][]string, error) {
 	found := d.behind(p, len(p.Key), which.Behind, func(values []row.Value) bool {
 		begins := func(lead []row.Value) bool { return slices.CompareFunc(values[:len(lead)], lead, row.Compare) == 0 }
@@ -40,7 +41,7 @@ func (d *Database) KeyRows(_ context.Context, p *row.Plan, which flush.KeyRange)
 	return texts, nil
 }
 
-// StaleRows reads rows of other passes: see flush.StaleFinder.
+// StaleRows implements flush.StaleFinder. It returns rows that another pass than the current one has written.
 func (d *Database) StaleRows(
 	_ context.Context, p *row.Plan, current int64, behind []row.Value, limit int,
 ) ([][]string, error) {
@@ -56,8 +57,8 @@ func (d *Database) StaleRows(
 	return texts, nil
 }
 
-// behind are the values of a plan's columns, of the rows that are wanted and come behind a key; nil: all that
-// are wanted. They are in the order of the first keys columns.
+// behind returns the wanted rows after a key, or all wanted rows if the key is nil. It returns the values of the plan's columns. The
+// argument keys is the number of columns in the key, which come first. The rows are sorted by these columns.
 func (d *Database) behind(p *row.Plan, keys int, key []row.Value, wanted func([]row.Value) bool) (found [][]row.Value) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -75,7 +76,8 @@ func (d *Database) behind(p *row.Plan, keys int, key []row.Value, wanted func([]
 	return found
 }
 
-// keyTexts are the texts of a row's key, and whether it has more.
+// keyTexts returns the texts of a row's key, which are the first values; keys is their number. If there are further values, it appends
+// row.Listed if one of them is not NULL, and otherwise "".
 func keyTexts(values []row.Value, keys int) []string {
 	texts := textsOf(values[:keys])
 	if others := values[keys:]; len(others) > 0 {

@@ -8,22 +8,22 @@ import (
 	"baton/internal/flush/row"
 )
 
-// DropTable takes a table away; its rows come back with SetTable.
+// DropTable removes a table. A later call of SetTable restores the table with its rows.
 func (d *Database) DropTable(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.tables, name)
 }
 
-// Put inserts a row that no flush has written, by its columns.
+// Put inserts a row that no flush has written. values maps its columns to their values.
 func (d *Database) Put(table string, values map[string]row.Value) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.rows[table][keyOf(d.tables[table], values)] = values
 }
 
-// Rows shows columns of every row, joined by "|" and "-" for NULL. They are found by the
-// columns of the first unique index, joined likewise.
+// Rows returns the given columns of every row, joined by "|", with "-" for NULL. In the returned map, the key of a row is the text of the
+// columns of the first unique index, joined in the same way.
 func (d *Database) Rows(table string, columns ...string) map[string]string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -34,14 +34,14 @@ func (d *Database) Rows(table string, columns ...string) map[string]string {
 	return shown
 }
 
-// Count is the number of rows of a table.
+// Count returns the number of rows of a table.
 func (d *Database) Count(table string) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.rows[table])
 }
 
-// Dead are the dead letters, ordered by batch and record.
+// Dead returns the dead letters, ordered by batch and record.
 func (d *Database) Dead() []row.DeadLetter {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -52,49 +52,49 @@ func (d *Database) Dead() []row.DeadLetter {
 	return dead
 }
 
-// Parts counts what the ledger knows.
+// Parts returns the number of entries in the ledger.
 func (d *Database) Parts() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.ledger)
 }
 
-// Fence is the fence of a job.
+// Fence returns the fence of a job.
 func (d *Database) Fence(job string) flush.Fence {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.fences[job]
 }
 
-// SetFence sets the fence of a job, whatever it was.
+// SetFence replaces the fence of a job, and checks nothing.
 func (d *Database) SetFence(f flush.Fence) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fences[f.Job] = f
 }
 
-// Place is the position of a shard; "" if none is recorded.
+// Place returns the position of a shard, or "" if none is recorded.
 func (d *Database) Place(job, shard string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.places[joined(job, shard)]
 }
 
-// SetPlace sets the position of a shard, whatever it was.
+// SetPlace replaces the position of a shard, and checks nothing.
 func (d *Database) SetPlace(job, shard, position string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.places[joined(job, shard)] = position
 }
 
-// Mark is the total of a counter; "" if none is recorded.
+// Mark returns the total of a counter, or "" if none is recorded.
 func (d *Database) Mark(job, name string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.marks[joined(job, name)]
 }
 
-// SetMark sets the total of a counter, whatever it was.
+// SetMark replaces the total of a counter, and checks nothing.
 func (d *Database) SetMark(job, name, total string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -8,11 +8,11 @@ import (
 	"baton/internal/flush"
 )
 
-// What is shown with the fake holds only as far as it is like the real databases.
+// Tests with the fake prove something only if the fake behaves like the real databases.
 func TestTheDatabaseInMemoryKeepsThePromisesOfSinks(t *testing.T) {
-	Sink(t, func(*testing.T) SinkBench {
+	Sink(t, func(*testing.T) SinkHarness {
 		d := NewDatabase()
-		return SinkBench{
+		return SinkHarness{
 			Open: func(_ testing.TB, inside func()) flush.Sink {
 				if inside != nil {
 					d.inside = inside

@@ -8,15 +8,15 @@ import (
 	"baton/internal/flush"
 )
 
-// Script is a source that delivers the pages it is given, every time it is read. Tests
-// of a pipeline use it where the fakes that keep a source's promises deliver too well.
+// Script is a source that delivers the same given pages at every reading. It is for tests of a pipeline that need a source which breaks the
+// rules of flush.Source. The fakes of real sources keep these rules, so such tests cannot use them.
 type Script struct {
-	Shard string // its Name
-	Job   string // that made its stages; see flush.Stage
-	Note  string // of its stages
-	// On, if set, is told of each call before it is answered: "stage", "read", "done",
-	// "discard", "backlog", and of each page that is handed over, "page" before that
-	// and "taken" after it. Its error is the call's answer.
+	Shard string // the result of Name
+	Job   string // the job that made its stages; see flush.Stage
+	Note  string // the note of its stages
+	// On, if set, is called before the source answers a call. The argument is "stage", "read", "done", "discard" or "backlog". During a
+	// reading, On is also called with "page" before each page, and with "taken" after each page. If On returns an error, the source returns
+	// that error.
 	On func(call string) error
 
 	mu    sync.Mutex
@@ -24,19 +24,19 @@ type Script struct {
 	calls []string
 }
 
-// NewScript is a source that delivers these pages.
+// NewScript returns a source that delivers these pages.
 func NewScript(shard string, pages ...flush.Page) *Script {
 	return &Script{Shard: shard, pages: pages}
 }
 
-// SetPages has the source deliver these pages.
+// SetPages makes the source deliver these pages.
 func (s *Script) SetPages(pages ...flush.Page) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pages = pages
 }
 
-// Calls are those to Stage, Done and Discard.
+// Calls returns the calls of Stage, Done and Discard.
 func (s *Script) Calls() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,13 +66,13 @@ func (s *Script) now() []flush.Page {
 // Name implements flush.Source.
 func (s *Script) Name() string { return s.Shard }
 
-// Stage finds a stage if there are pages: see flush.Source.
+// Stage implements flush.Source. It finds a stage if there are pages.
 func (s *Script) Stage(_ context.Context, newID, _ string) (flush.Stage, bool, error) {
 	err := s.changes("stage")
 	return flush.Stage{ID: newID, Job: s.Job, Note: s.Note}, len(s.now()) > 0, err
 }
 
-// Read hands over all pages: see flush.Source.
+// Read implements flush.Source. It delivers all pages.
 func (s *Script) Read(_ context.Context, _ flush.Stage, yield func(flush.Page) error) error {
 	if err := s.on("read"); err != nil {
 		return err
@@ -91,13 +91,13 @@ func (s *Script) Read(_ context.Context, _ flush.Stage, yield func(flush.Page) e
 	return nil
 }
 
-// Done removes nothing: see flush.Releaser.
+// Done implements flush.Releaser. It removes nothing.
 func (s *Script) Done(context.Context, flush.Stage, flush.Page) error { return s.changes("done") }
 
-// Discard removes nothing: see flush.Discarder.
+// Discard implements flush.Discarder. It removes nothing.
 func (s *Script) Discard(context.Context, flush.Stage) error { return s.changes("discard") }
 
-// Backlog counts the pages: see flush.Counted.
+// Backlog implements flush.Counted. It returns the number of pages.
 func (s *Script) Backlog(context.Context) (int64, error) {
 	err := s.on("backlog")
 	return int64(len(s.now())), err

@@ -12,19 +12,17 @@ import (
 	"baton/internal/flush/row"
 )
 
-// SinkBench is a database under test, in which there is no table but baton's own.
-type SinkBench struct {
-	// Open opens a connection. inside, if set, is called in every Apply once that has
-	// checked the fence, before it commits.
+// SinkHarness is a database under test. At first the database contains only baton's own tables.
+type SinkHarness struct {
+	// Open opens a connection. If inside is set, every Apply calls it between the check of the fence and the commit.
 	Open func(t testing.TB, inside func()) flush.Sink
-	// Rows reads columns of a table, joined by "|" with "-" for NULL, in any order.
+	// Rows returns columns of a table, joined by "|" with "-" for NULL. The rows may be in any order.
 	Rows func(t testing.TB, table string, columns ...string) []string
-	// Dead counts the dead letters.
+	// Dead returns the number of dead letters.
 	Dead func(t testing.TB) int
 }
 
-// sinkCases are the promises of every flush.Sink, also as a flush.TableCreator and a
-// flush.StaleFinder.
+// sinkCases are the rules that every flush.Sink must keep. The sink must also be a flush.TableCreator and a flush.StaleFinder.
 var sinkCases = []struct {
 	name string
 	test func(t *testing.T, b *sinkCase)
@@ -66,20 +64,20 @@ var sinkCases = []struct {
 	{"ARowOfAnotherGenerationIsNotDeleted", aRowOfAnotherGenerationIsNotDeleted},
 }
 
-// Sink runs the suite. fresh makes a bench on which nothing was written.
-func Sink(t *testing.T, fresh func(t *testing.T) SinkBench) {
+// Sink runs the suite. The argument fresh returns a database to which nothing has been written.
+func Sink(t *testing.T, fresh func(t *testing.T) SinkHarness) {
 	for _, c := range sinkCases {
-		t.Run(c.name, func(t *testing.T) { c.test(t, &sinkCase{SinkBench: fresh(t), t: t}) })
+		t.Run(c.name, func(t *testing.T) { c.test(t, &sinkCase{SinkHarness: fresh(t), t: t}) })
 	}
 }
 
-// sinkCase is one case on one database.
+// sinkCase is one case of the suite on one database.
 type sinkCase struct {
-	SinkBench
+	SinkHarness
 	t *testing.T
 }
 
-// open opens a connection that holds the fence of epoch 1.
+// open opens a connection and claims the fence with epoch 1.
 func (b *sinkCase) open() flush.Sink {
 	b.t.Helper()
 	s := b.Open(b.t, nil)
@@ -87,8 +85,8 @@ func (b *sinkCase) open() flush.Sink {
 	return s
 }
 
-// table makes a table of these columns, each "name" of texts or "name int"; those of the
-// key first. A column of the key, or one that ends in "!", is never NULL.
+// table makes a table of these columns, each given as "name" for texts or "name int" for integers. The argument key is the number of
+// columns in the key, which come first. A column of the key, or a column whose name ends in "!", is NOT NULL.
 func (b *sinkCase) table(s flush.Sink, name string, key int, columns ...string) row.TableSpec {
 	b.t.Helper()
 	spec := row.TableSpec{Name: name}
@@ -108,7 +106,7 @@ func (b *sinkCase) table(s flush.Sink, name string, key int, columns ...string) 
 	return spec
 }
 
-// articles is a table of sums by number, and a plan that adds to them.
+// articles makes a table with the columns "id" and "views", and returns a plan that adds to "views".
 func (b *sinkCase) articles(s flush.Sink) *row.Plan {
 	b.t.Helper()
 	b.table(s, "articles", 1, "id int", "views int")
@@ -117,14 +115,14 @@ func (b *sinkCase) articles(s flush.Sink) *row.Plan {
 	return p
 }
 
-// people is a table of rows of which each has a name, and a plan that sets them.
+// people makes a table in which the column "name" must not be NULL, and returns a plan that writes its rows.
 func (b *sinkCase) people(s flush.Sink) *row.Plan {
 	b.t.Helper()
 	b.table(s, "people", 1, "id int", "name!", "age int")
 	return b.plan(s, "people", "id")
 }
 
-// plan writes all columns of a table, by the key.
+// plan returns a plan that writes all columns of a table. The plan finds existing rows by the columns in the argument key.
 func (b *sinkCase) plan(s flush.Sink, table string, key ...string) *row.Plan {
 	b.t.Helper()
 	found, err := s.Table(b.t.Context(), table)
@@ -140,7 +138,7 @@ func (b *sinkCase) plan(s flush.Sink, table string, key ...string) *row.Plan {
 	return p
 }
 
-// rowOf makes a row of numbers, texts and values, nil for NULL.
+// rowOf returns a row with these values: an int becomes an integer, a string becomes a text, and nil becomes NULL.
 func rowOf(values ...any) row.Row {
 	r := row.Row{Record: row.Record{Key: fmt.Sprint(values[0]), Inputs: []row.Raw{{Text: fmt.Sprintf("%v", values), OK: true}}}}
 	for _, v := range values {
@@ -158,7 +156,7 @@ func rowOf(values ...any) row.Row {
 	return r
 }
 
-// goneOf is a row of so many columns that is to be deleted, its key first.
+// goneOf returns a row to be deleted. The argument columns is the number of the row's columns. The first columns are the key.
 func goneOf(columns int, key ...any) row.Row {
 	r := rowOf(key...)
 	r.Values = append(r.Values, make([]row.Value, columns-len(key))...)
@@ -170,7 +168,7 @@ func batchOf(id string, part int, rows ...row.Row) flush.Batch {
 	return flush.Batch{ID: id, Shard: "s", Part: part, Rows: rows}
 }
 
-// movingOf goes from one place to the next.
+// movingOf returns a batch that moves a shard from one position to the next.
 func movingOf(from, to string, rows ...row.Row) flush.Batch {
 	b := batchOf("b", -1, rows...)
 	b.Move = &flush.Move{From: from, To: to}
@@ -205,7 +203,7 @@ func (b *sinkCase) fenced(err error, epoch int64) {
 	}
 }
 
-// has compares columns of a table, "a b", with rows in the order of their texts.
+// has checks the content of a table. The argument columns has names of columns, such as "a b". The rows are compared as sorted texts.
 func (b *sinkCase) has(table, columns string, want ...string) {
 	b.t.Helper()
 	got := b.Rows(b.t, table, strings.Fields(columns)...)
@@ -214,7 +212,7 @@ func (b *sinkCase) has(table, columns string, want ...string) {
 	}
 }
 
-// recorded compares what Positions or Marks answer.
+// recorded takes the results of Positions or Marks, and returns a function that compares them with the wanted texts.
 func (b *sinkCase) recorded(got []string, err error) func(want ...string) {
 	return func(want ...string) {
 		b.t.Helper()
@@ -224,8 +222,8 @@ func (b *sinkCase) recorded(got []string, err error) func(want ...string) {
 	}
 }
 
-// whileInside has writing stop in Apply, between its check of the fence and its commit, and
-// begins what must wait for that. done is closed when it has returned.
+// whileInside makes a write stop in Apply, between its check of the fence and its commit. During this stop it starts another call, and
+// checks that this call waits until the write has ended.
 func (b *sinkCase) whileInside(open func(inside func()) (apply func() error), begin func() (waiting func())) {
 	b.t.Helper()
 	reached, gate := make(chan struct{}), make(chan struct{})

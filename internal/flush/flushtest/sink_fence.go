@@ -13,7 +13,7 @@ import (
 func takeOverOnlyRaisesTheEpoch(t *testing.T, b *sinkCase) {
 	s := b.Open(t, nil)
 	b.takeOver(s, fenceOf(5))
-	b.takeOver(s, fenceOf(5)) // the reply was lost
+	b.takeOver(s, fenceOf(5)) // as if the reply was lost
 	other := fenceOf(5)
 	other.Owner = "somebody else"
 	b.fenced(s.TakeOver(t.Context(), other), 5)
@@ -26,7 +26,7 @@ func everyJobHasItsOwnFence(t *testing.T, b *sinkCase) {
 	s := b.Open(t, nil)
 	b.takeOver(s, fenceOf(9))
 	other := fenceOf(2)
-	other.Job = "J" // names differ by case
+	other.Job = "J" // names of jobs are case-sensitive
 	b.takeOver(s, other)
 	for _, f := range []flush.Fence{fenceOf(9), other} {
 		if _, err := s.Positions(t.Context(), f, nil); err != nil {
@@ -62,8 +62,8 @@ func oldEpochDoesNotCommit(t *testing.T, b *sinkCase) {
 	b.has("articles", "id views", "1|5")
 }
 
-// Past its check a transaction still commits, and TakeOver waits for it: when TakeOver has
-// returned, nothing of an older epoch appears any more.
+// A transaction that has checked the fence still commits, and TakeOver waits for this commit. After TakeOver has returned, no transaction
+// of an older epoch commits any more.
 func takeOverWaitsForTheTransactionInFlight(t *testing.T, b *sinkCase) {
 	p := b.articles(b.open())
 	b.whileInside(func(inside func()) func() error {
@@ -83,7 +83,7 @@ func takeOverWaitsForTheTransactionInFlight(t *testing.T, b *sinkCase) {
 	b.has("articles", "id views", "1|5")
 }
 
-// What Positions answers has in it what could still be committed.
+// Positions waits for every transaction that could still commit, so that its answer includes the positions of those transactions.
 func positionsWaitForTheTransactionInFlight(t *testing.T, b *sinkCase) {
 	p := b.articles(b.open())
 	b.whileInside(func(inside func()) func() error {
@@ -126,7 +126,7 @@ func ledgerAppliesABatchOnce(t *testing.T, b *sinkCase) {
 	b.has("articles", "views", "15")
 }
 
-// A job that was renamed finishes what it has staged under its old name.
+// A renamed job finishes the stage that was made under the job's old name.
 func ledgerKnowsABatchByTheNameOfItsStage(t *testing.T, b *sinkCase) {
 	s := b.open()
 	p := b.articles(s)
@@ -220,7 +220,7 @@ func batchThatStartsElsewhereIsRefused(t *testing.T, b *sinkCase) {
 	b.has("articles", "views", "5")
 }
 
-// Shards are told apart, whatever they are called and however many there are.
+// Shards do not affect each other, whatever their names and their number are.
 func positionsOfManyShards(t *testing.T, b *sinkCase) {
 	s := b.open()
 	p := b.articles(s)
@@ -252,7 +252,7 @@ func marksAreSetWithTheRows(t *testing.T, b *sinkCase) {
 	batch.Marks = []flush.Mark{{Name: "z", Value: "7"}, {Name: "a", Value: "5"}}
 	b.apply(s, fenceOf(1), p, batch)
 	marks("5", "7", "")
-	batch.ID, batch.Marks = "b", []flush.Mark{{Name: "m", Value: "1"}, {Name: "a", Value: "3"}} // less than before: set all the same
+	batch.ID, batch.Marks = "b", []flush.Mark{{Name: "m", Value: "1"}, {Name: "a", Value: "3"}} // a smaller value than before is also set
 	b.apply(s, fenceOf(1), p, batch)
 	marks("3", "7", "1")
 	if batch.Marks[1].Value = "9"; b.apply(s, fenceOf(1), p, batch).Applied {
@@ -261,8 +261,8 @@ func marksAreSetWithTheRows(t *testing.T, b *sinkCase) {
 	marks("3", "7", "1")
 }
 
-// The difference is in the dead letter, from where it is added: the next pass must not see
-// it again.
+// The dead letter contains the counter's difference, and a replay of the letter adds the difference. So the mark must move, because
+// otherwise the next pass would find the same difference again.
 func marksMoveWithABatchOfDeadLettersOnly(t *testing.T, b *sinkCase) {
 	s := b.open()
 	p := b.people(s)

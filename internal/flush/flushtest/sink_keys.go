@@ -11,7 +11,8 @@ import (
 	"baton/internal/flush/row"
 )
 
-// keysThatBeginAlikeAreListed lists the rows of one, two and three columns' beginnings, of one and of several keys.
+// keysThatBeginAlikeAreListed lists the keys that begin with given values in one, two or three columns. It also lists the keys that have
+// one of several such beginnings.
 func keysThatBeginAlikeAreListed(_ *testing.T, b *sinkCase) {
 	s := b.open()
 	b.table(s, "sets", 3, "shop", "item int", "member", "score int", "note")
@@ -44,7 +45,7 @@ func keysThatBeginAlikeAreListed(_ *testing.T, b *sinkCase) {
 	}
 }
 
-// lists lists keys with these beginnings, one and several at a time.
+// lists checks the keys that KeyRows returns in pages of one, two and many keys. Each of these keys has one of the given beginnings.
 func (b *sinkCase) lists(p *row.Plan, lister flush.KeyLister, of [][]row.Value, want []string) {
 	b.t.Helper()
 	for _, limit := range []int{1, 2, 100} {

@@ -24,7 +24,7 @@ func applyInsertsUpdatesAndDeletes(t *testing.T, b *sinkCase) {
 		t.Errorf("row 2 was there and row 5 was not: outcome %+v", out)
 	}
 	b.has("people", "id name age", "1|Anna|-", "3|Cid|9", "4|Dan|4")
-	// A refused row makes a batch go in pieces, of which one may be written twice.
+	// A refused row makes the sink write a batch in pieces, and one piece may be written twice.
 	out = b.apply(s, fenceOf(1), p, batchOf("c", -1, goneOf(3, 1), goneOf(3, 3), rowOf(6, nil, 1), rowOf(7, "Eve", 7)))
 	if out.Deleted != 2 || len(out.Dead) != 1 {
 		t.Errorf("with a refused row: outcome %+v", out)
@@ -113,22 +113,22 @@ func aTableIsMadeAsItWasDescribed(t *testing.T, b *sinkCase) {
 		t.Errorf("before it is made: %v", err)
 	}
 	spec := b.table(s, "c", 2, "a", "b int", "v!", "w int")
-	b.table(s, "c", 1, "other") // does nothing
+	b.table(s, "c", 1, "other") // does nothing, because the table exists
 	ddl, described, err := s.(flush.TableCreator).DescribeTable(spec)
 	if err != nil || !strings.Contains(ddl, "CREATE TABLE") {
 		t.Errorf("described by %q, %v", ddl, err)
 	}
 	made, err := s.Table(t.Context(), "c")
-	for i := range made.Columns { // the database's own names of types have several spellings
+	for i := range made.Columns { // databases return several spellings of the same type
 		made.Columns[i].DBType, described.Columns[i].DBType = "", ""
 	}
-	made.Identity = "" // which a table has that exists
+	made.Identity = "" // only an existing table has an identity
 	if err != nil || !reflect.DeepEqual(made, described) {
 		t.Errorf("made is %+v, %v\ndescribed was %+v", made, err, described)
 	}
 }
 
-// passes is a table with generations of these rows, and the plan of its sweep.
+// passes makes a table with the columns "id" and "gen" and these rows, and returns the plan of a sweep. The column "gen" is the generation.
 func (b *sinkCase) passes(s flush.Sink, rows ...row.Row) *row.Plan {
 	b.t.Helper()
 	b.table(s, "passes", 1, "id int", "gen int")
@@ -139,7 +139,7 @@ func (b *sinkCase) passes(s flush.Sink, rows ...row.Row) *row.Plan {
 	return &sweep
 }
 
-// inPages reads rows behind the key of the last one until there are no more.
+// inPages calls read again and again, each time with the key of the last row of the previous call, until read returns no more rows.
 func inPages(t *testing.T, limit int, read func(behind []row.Value) ([][]string, error)) (got []string) {
 	t.Helper()
 	for behind := []row.Value(nil); ; {
@@ -170,8 +170,8 @@ func rowsOfOtherPassesAreFoundInKeyOrder(t *testing.T, b *sinkCase) {
 	if stale != 0 || all != 0 || len(rows) != 0 || err != nil || readErr != nil {
 		t.Errorf("an empty table has %d stale rows of %d, %q, %v, %v", stale, all, rows, err, readErr)
 	}
-	// No scan has written 1 (NULL) and 2 (0); -7 and 100 are of the current pass, and a pass
-	// with a higher number is another one, too.
+	// The second value is the generation. No scan has written the rows 1 (NULL) and 2 (0). The current pass has written the rows -7 and
+	// 100. A pass with a higher number than the current one is also another pass.
 	b.apply(s, fenceOf(1), b.plan(s, "passes", "id"), batchOf("a", 0,
 		rowOf(-9, 1), rowOf(-7, 500), rowOf(1, nil), rowOf(2, 0), rowOf(3, 499), rowOf(20, 501), rowOf(100, 500), rowOf(1000, 499)))
 	stale, all, err = finder.CountStale(t.Context(), p, 500)
@@ -204,7 +204,7 @@ func keysAreListedInTheirOrder(t *testing.T, b *sinkCase) {
 	}
 }
 
-// A row that was written again since it was found is not the one that is to go.
+// A sweep finds a row and deletes it later. If a pass has written the row again in between, the sweep must not delete the row.
 func aRowOfAnotherGenerationIsNotDeleted(t *testing.T, b *sinkCase) {
 	s := b.open()
 	p := b.passes(s, rowOf(1, 5), rowOf(2, 5), rowOf(3, 6), rowOf(4, nil))

@@ -10,14 +10,15 @@ import (
 	"baton/internal/flush/row"
 )
 
-// inTurn is a batch behind another one. turn is called when that has to be committed.
+// inTurn returns a batch that must wait for an earlier batch. The sink calls the function turn at the point where it must wait for the
+// commit of the earlier batch.
 func inTurn(batch flush.Batch, turn func() error, late ...row.Row) flush.Batch {
 	batch.Late = late
-	batch.Turn = func(context.Context) error { return turn() }
+	batch.AwaitTurn = func(context.Context) error { return turn() }
 	return batch
 }
 
-// atOnce is the turn of a batch that need not wait.
+// atOnce returns at once. It serves as the function turn of a batch that has no earlier batch to wait for.
 func atOnce() error { return nil }
 
 func nothingIsThereBeforeItsTurn(t *testing.T, b *sinkCase) {
@@ -38,7 +39,7 @@ func nothingIsThereBeforeItsTurn(t *testing.T, b *sinkCase) {
 	}
 }
 
-// A batch whose turn does not come has written nothing, and may be applied again.
+// A batch that gives way, because its turn does not come, writes nothing. It may be applied again.
 func aBatchThatGivesWayWritesNothing(t *testing.T, b *sinkCase) {
 	s := b.open()
 	p := b.articles(s)
@@ -54,7 +55,7 @@ func aBatchThatGivesWayWritesNothing(t *testing.T, b *sinkCase) {
 	b.has("articles", "id views", "1|5", "2|5")
 }
 
-// What two batches write is in the end as the later one has it.
+// If two batches write the same row, the values of the later batch remain.
 func lateRowsMeetWhatTheBatchesBeforeHaveWritten(_ *testing.T, b *sinkCase) {
 	s := b.open()
 	p := b.people(s)
@@ -65,8 +66,8 @@ func lateRowsMeetWhatTheBatchesBeforeHaveWritten(_ *testing.T, b *sinkCase) {
 	b.has("people", "id name age", "1|second|-", "2|Bob|2", "4|Dan|4")
 }
 
-// A row that does not fit yet fits perhaps behind the batches before. Where it holds those up
-// by what it has met, it gives way.
+// A row that the table refuses before the turn of its batch may fit after the earlier batches. If the locks of the row's batch delay the
+// earlier batches, this batch gives way.
 func rowsRefusedAheadAreTriedInTheirTurn(t *testing.T, b *sinkCase) {
 	s := b.open()
 	spec := row.TableSpec{Name: "seats", Key: []string{"id"}, Unique: []string{"seat"}, Columns: []row.Column{
@@ -129,7 +130,7 @@ func aPositionIsMovedInItsTurn(t *testing.T, b *sinkCase) {
 	b.has("articles", "id views", "1|5", "2|5")
 }
 
-// Who is deposed while a batch waits for its turn does not commit it.
+// If a leader is deposed while a batch waits for its turn, the batch is not committed.
 func aBatchThatWaitsIsFencedOff(t *testing.T, b *sinkCase) {
 	s, successor := b.open(), b.Open(t, nil)
 	p := b.articles(s)

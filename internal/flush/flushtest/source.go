@@ -13,57 +13,56 @@ import (
 	"baton/internal/flush/row"
 )
 
-// SourceBench is a kind of source under test, and what it reads.
-type SourceBench struct {
-	// Promises are what the source delivers, and by what that is written exactly once.
+// SourceHarness is a kind of source under test, with the data that it reads.
+type SourceHarness struct {
+	// Promises contains the inputs and the guarantee of the source.
 	Promises row.Inputs
-	// Inputs are those that it is opened with.
+	// Inputs lists the inputs that the source is opened with.
 	Inputs []string
-	// Open makes the source as a process does that knows nothing of the one before. Its
-	// pages are to have fewer than ten records.
+	// Open opens the source as a new process would open it, without knowledge of an earlier process. A page of the source must have fewer
+	// than ten records.
 	Open func(t testing.TB, inputs []string) flush.Source
-	// Add makes records pending with the numbers from..to-1, each of which is a record of
-	// its own.
+	// Add makes the records with the numbers from, from+1, …, to-1 pending. Each number is a separate record.
 	Add func(t testing.TB, from, to int)
 }
 
-// sourceCases are the promises, and which sources make them.
+// sourceCases are the rules that sources must keep. The function in the field "of" reports whether a source must keep the rule.
 var sourceCases = []struct {
 	name string
-	of   func(b SourceBench) bool
-	test func(t *testing.T, b SourceBench)
+	of   func(b SourceHarness) bool
+	test func(t *testing.T, b SourceHarness)
 }{
 	{"RecordsHaveTheInputsAskedFor", every, recordsHaveTheInputsAskedFor},
 	{"AReadingEndsWithTheErrorOfItsPage", every, aReadingEndsWithTheErrorOfItsPage},
 	{"APeekTakesNothing", every, aPeekTakesNothing},
 	{"AWaitEndsWithWork", every, aWaitEndsWithWork},
-	{"NothingPendingIsNoStage", SourceBench.stages, nothingPendingIsNoStage},
-	{"AStageIsFoundAgain", SourceBench.stages, aStageIsFoundAgain},
-	{"AnotherStageIsLeftAlone", SourceBench.stages, anotherStageIsLeftAlone},
-	{"WhatComesLaterIsAnotherStage", SourceBench.stages, whatComesLaterIsAnotherStage},
-	{"APlaceLeadsToTheNext", SourceBench.places, aPlaceLeadsToTheNext},
-	{"ChangesLeadFromPlaceToPlace", SourceBench.changes, changesLeadFromPlaceToPlace},
-	{"EveryPassDeliversEverything", SourceBench.passes, everyPassDeliversEverything},
+	{"NothingPendingIsNoStage", SourceHarness.stages, nothingPendingIsNoStage},
+	{"AStageIsFoundAgain", SourceHarness.stages, aStageIsFoundAgain},
+	{"AnotherStageIsLeftAlone", SourceHarness.stages, anotherStageIsLeftAlone},
+	{"WhatComesLaterIsAnotherStage", SourceHarness.stages, whatComesLaterIsAnotherStage},
+	{"APlaceLeadsToTheNext", SourceHarness.places, aPlaceLeadsToTheNext},
+	{"ChangesLeadFromPlaceToPlace", SourceHarness.changes, changesLeadFromPlaceToPlace},
+	{"EveryPassDeliversEverything", SourceHarness.passes, everyPassDeliversEverything},
 }
 
-func every(SourceBench) bool { return true }
+func every(SourceHarness) bool { return true }
 
-// places: the source keeps its place in the database.
-func (b SourceBench) places() bool { return b.Promises.Guarantee == row.ByPosition }
+// places reports whether the source keeps its position in the database.
+func (b SourceHarness) places() bool { return b.Promises.Guarantee == row.ByPosition }
 
-// passes: whatever is there is read again and again.
-func (b SourceBench) passes() bool {
+// passes reports whether each reading of the source reads all data.
+func (b SourceHarness) passes() bool {
 	return b.Promises.Guarantee == row.ByPass || b.Promises.Guarantee == row.ByMark
 }
 
-// stages: what is pending is frozen under an id.
-func (b SourceBench) stages() bool { return !b.places() && !b.passes() && !b.changes() }
+// stages reports whether the source freezes pending changes under an id.
+func (b SourceHarness) stages() bool { return !b.places() && !b.passes() && !b.changes() }
 
-// changes: what has changed is read, from a place in the database on.
-func (b SourceBench) changes() bool { return b.Promises.Guarantee == row.ByChanges }
+// changes reports whether the source reads changes, beginning at a position that is recorded in the database.
+func (b SourceHarness) changes() bool { return b.Promises.Guarantee == row.ByChanges }
 
-// Source runs the suite. fresh makes a bench on which nothing is pending.
-func Source(t *testing.T, fresh func(t *testing.T) SourceBench) {
+// Source runs the suite. The argument fresh returns a source without pending changes.
+func Source(t *testing.T, fresh func(t *testing.T) SourceHarness) {
 	for _, c := range sourceCases {
 		t.Run(c.name, func(t *testing.T) {
 			if b := fresh(t); c.of(b) {
@@ -73,10 +72,10 @@ func Source(t *testing.T, fresh func(t *testing.T) SourceBench) {
 	}
 }
 
-// some is how many records a case begins with: they are several pages.
+// some is the number of records at the beginning of a case. It is so high that the records need several pages.
 const some = 25
 
-func recordsHaveTheInputsAskedFor(t *testing.T, b SourceBench) {
+func recordsHaveTheInputsAskedFor(t *testing.T, b SourceHarness) {
 	b.Add(t, 0, some)
 	reversed := slices.Clone(b.Inputs)
 	slices.Reverse(reversed)
@@ -97,7 +96,7 @@ func recordsHaveTheInputsAskedFor(t *testing.T, b SourceBench) {
 	}
 }
 
-func aReadingEndsWithTheErrorOfItsPage(t *testing.T, b SourceBench) {
+func aReadingEndsWithTheErrorOfItsPage(t *testing.T, b SourceHarness) {
 	b.Add(t, 0, some)
 	src := b.Open(t, b.Inputs)
 	stop := errors.New("the page was not taken")
@@ -108,7 +107,7 @@ func aReadingEndsWithTheErrorOfItsPage(t *testing.T, b SourceBench) {
 	}
 }
 
-func aPeekTakesNothing(t *testing.T, b SourceBench) {
+func aPeekTakesNothing(t *testing.T, b SourceHarness) {
 	b.Add(t, 0, some)
 	peeker, ok := b.Open(t, b.Inputs).(flush.Peeker)
 	if !ok {
@@ -125,7 +124,7 @@ func aPeekTakesNothing(t *testing.T, b SourceBench) {
 	}
 }
 
-func aWaitEndsWithWork(t *testing.T, b SourceBench) {
+func aWaitEndsWithWork(t *testing.T, b SourceHarness) {
 	waiter, ok := b.Open(t, b.Inputs).(flush.Waiter)
 	if !ok {
 		return
@@ -140,7 +139,7 @@ func aWaitEndsWithWork(t *testing.T, b SourceBench) {
 	}
 }
 
-func nothingPendingIsNoStage(t *testing.T, b SourceBench) {
+func nothingPendingIsNoStage(t *testing.T, b SourceHarness) {
 	src := b.Open(t, b.Inputs)
 	if st, ok, err := src.Stage(t.Context(), "a", ""); ok || err != nil {
 		t.Errorf("stage %+v, %v, %v", st, ok, err)
@@ -148,9 +147,9 @@ func nothingPendingIsNoStage(t *testing.T, b SourceBench) {
 	backlog(t, src, 0)
 }
 
-// A stage has one id for life; the parts of it are the same at every reading, by number
-// and content, or it is read by keys, which are the same.
-func aStageIsFoundAgain(t *testing.T, b SourceBench) {
+// A stage keeps its id until its end. Every reading of the stage returns the same parts, with the same numbers and content. A stage without
+// numbered parts returns the same records at every reading.
+func aStageIsFoundAgain(t *testing.T, b SourceHarness) {
 	b.Add(t, 0, some)
 	src := b.Open(t, b.Inputs)
 	backlog(t, src, some)
@@ -172,7 +171,7 @@ func aStageIsFoundAgain(t *testing.T, b SourceBench) {
 	}
 }
 
-func anotherStageIsLeftAlone(t *testing.T, b SourceBench) {
+func anotherStageIsLeftAlone(t *testing.T, b SourceHarness) {
 	b.Add(t, 0, some)
 	src := b.Open(t, b.Inputs)
 	st := stage(t, src, "a", "")
@@ -193,7 +192,7 @@ func anotherStageIsLeftAlone(t *testing.T, b SourceBench) {
 	}
 }
 
-func whatComesLaterIsAnotherStage(t *testing.T, b SourceBench) {
+func whatComesLaterIsAnotherStage(t *testing.T, b SourceHarness) {
 	b.Add(t, 0, some)
 	src := b.Open(t, b.Inputs)
 	commit(t, src, stage(t, src, "a", ""))
@@ -208,7 +207,7 @@ func whatComesLaterIsAnotherStage(t *testing.T, b SourceBench) {
 	}
 }
 
-func aPlaceLeadsToTheNext(t *testing.T, b SourceBench) {
+func aPlaceLeadsToTheNext(t *testing.T, b SourceHarness) {
 	b.Add(t, 0, some)
 	src := b.Open(t, b.Inputs)
 	pages := read(t, src, stage(t, src, "a", ""))
@@ -219,7 +218,7 @@ func aPlaceLeadsToTheNext(t *testing.T, b SourceBench) {
 		}
 		place = p.Move.To
 	}
-	// A successor goes on from wherever the database is.
+	// A successor continues at the position that is recorded in the database.
 	successor := b.Open(t, b.Inputs)
 	rest := records(t, read(t, successor, stage(t, successor, "b", pages[0].Move.To)))
 	if want := some - len(pages[0].Records); len(pages) < 2 || len(rest) != want {
@@ -235,8 +234,8 @@ func aPlaceLeadsToTheNext(t *testing.T, b SourceBench) {
 	}
 }
 
-// The first stage has everything there is, and the next ones what has changed since.
-func changesLeadFromPlaceToPlace(t *testing.T, b SourceBench) {
+// The first stage contains all records. Each later stage contains the changes since the stage before it.
+func changesLeadFromPlaceToPlace(t *testing.T, b SourceHarness) {
 	b.Add(t, 0, some)
 	src := b.Open(t, b.Inputs)
 	place := ""
@@ -257,7 +256,7 @@ func changesLeadFromPlaceToPlace(t *testing.T, b SourceBench) {
 	if all := follow(src, "a"); len(all) != some {
 		t.Errorf("%d records of %d", len(all), some)
 	}
-	follow(src, "b") // what came meanwhile, of which nothing is
+	follow(src, "b") // contains the changes since the first stage, but there are none
 	successor := b.Open(t, b.Inputs)
 	b.Add(t, some, some+3)
 	seen := map[string]bool{}
@@ -273,7 +272,7 @@ func changesLeadFromPlaceToPlace(t *testing.T, b SourceBench) {
 	}
 }
 
-func everyPassDeliversEverything(t *testing.T, b SourceBench) {
+func everyPassDeliversEverything(t *testing.T, b SourceHarness) {
 	b.Add(t, 0, some)
 	src := b.Open(t, b.Inputs)
 	var passes []int64
@@ -296,7 +295,7 @@ func everyPassDeliversEverything(t *testing.T, b SourceBench) {
 	}
 }
 
-// stage freezes what must be pending.
+// stage makes a stage of the pending changes. There must be pending changes.
 func stage(t testing.TB, src flush.Source, id, position string) flush.Stage {
 	t.Helper()
 	st, ok, err := src.Stage(t.Context(), id, position)
@@ -314,7 +313,7 @@ func read(t testing.TB, src flush.Source, st flush.Stage) (pages []flush.Page) {
 	return pages
 }
 
-// commit takes a stage away as a flush does that has written all of it.
+// commit removes a stage in the same way as a flush that has written the whole stage.
 func commit(t testing.TB, src flush.Source, st flush.Stage) {
 	t.Helper()
 	for _, p := range read(t, src, st) {
@@ -347,7 +346,7 @@ func backlog(t testing.TB, src flush.Source, want int64) {
 	}
 }
 
-// records are the inputs of all records, by key. Of one that comes again the last counts.
+// records returns the inputs of all records, by key. If several records have the same key, it returns the inputs of the last one.
 func records(t testing.TB, pages []flush.Page) map[string][]row.Raw {
 	t.Helper()
 	all := map[string][]row.Raw{}
@@ -362,7 +361,7 @@ func records(t testing.TB, pages []flush.Page) map[string][]row.Raw {
 	return all
 }
 
-// byPart shows the records of each part, in their order. Pages that are no parts are one.
+// byPart returns the records of each part as one text, in which they are sorted. It treats all pages without a part number as one part.
 func byPart(pages []flush.Page) map[int]string {
 	parts := map[int][]string{}
 	for _, p := range pages {

@@ -9,43 +9,42 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Step names a boundary of the protocol: a place where the process may die, the
-// connection may break or the leadership may end. Tests stop a run at each.
+// Step names a step of the protocol at which the process may die, the connection may break or the leadership may end. Tests stop a run at
+// each step.
 type Step string
 
-// The boundaries, in the order in which a run comes by. From StepPageRead to StepDone
-// they repeat for every page; the reader may be some pages ahead of the writer, and
-// StepDone one page behind. A transaction that is tried again comes by again.
+// The steps, in the order of a run. From StepPageRead to StepDone they repeat for every page. The reader may be some pages ahead of the
+// writer, and StepDone may be one page behind the writer. A transaction that is retried repeats its steps.
 const (
 	StepCompiled       Step = "compiled"         // catalogue read, mapping compiled
-	StepBeforeTakeOver Step = "before-take-over" // about to claim the fence
-	StepTakenOver      Step = "taken-over"       // the fence is ours, and committed
+	StepBeforeTakeOver Step = "before-take-over" // the run is about to claim the fence
+	StepTakenOver      Step = "taken-over"       // the claim of the fence is committed
 	StepBeforeStage    Step = "before-stage"     // a new stage id is chosen
-	StepPositionRead   Step = "position-read"    // a source's place in the database is known
+	StepPositionRead   Step = "position-read"    // the source's position in the database is known
 	StepStaged         Step = "staged"           // the stage is frozen in Redis
-	StepRowsFound      Step = "rows-found"       // the rows of changed keys are known, or some of them
+	StepRowsFound      Step = "rows-found"       // some or all rows of the changed keys are known
 	StepPageRead       Step = "page-read"        // a page has been read
-	StepBeforeMarks    Step = "before-marks"     // about to read what the database has of its counters
-	StepMarksRead      Step = "marks-read"       // it is read
-	StepConverted      Step = "converted"        // the page is a batch, and its lane has it; a small one is about to be
-	StepAllRead        Step = "all-read"         // the reader is through with the stage
-	StepBeforeApply    Step = "before-apply"     // about to write the batch
-	StepBeforeTurn     Step = "before-turn"      // what may be is written; batches before this one are not known to be committed
-	StepInTurn         Step = "in-turn"          // they are
+	StepBeforeMarks    Step = "before-marks"     // the run is about to read the totals of counters in the database
+	StepMarksRead      Step = "marks-read"       // these totals are read
+	StepConverted      Step = "converted"        // a large page is a batch in its lane; a small page will soon be one
+	StepAllRead        Step = "all-read"         // the reader has read the whole stage
+	StepBeforeApply    Step = "before-apply"     // the run is about to write the batch
+	StepBeforeTurn     Step = "before-turn"      // rows that may be written ahead are written; earlier batches may not be committed yet
+	StepInTurn         Step = "in-turn"          // the earlier batches are committed
 	StepApplied        Step = "applied"          // the batch is committed
-	StepBeforeDone     Step = "before-done"      // about to remove the page from the stage
+	StepBeforeDone     Step = "before-done"      // the run is about to remove the page from the stage
 	StepDone           Step = "done"             // the page is removed from the stage
 	StepBeforeSweep    Step = "before-sweep"     // a pass over a scan is complete, and committed
-	StepCounted        Step = "counted"          // how many rows have vanished is known
+	StepCounted        Step = "counted"          // the number of vanished rows is known
 	StepStaleCounted   Step = "stale-counted"    // not too many rows have vanished, or some are deleted
-	StepStaleRead      Step = "stale-read"       // a page of them is read
-	StepRechecked      Step = "rechecked"        // and was looked for again
-	StepSwept          Step = "swept"            // the last of them is deleted
+	StepStaleRead      Step = "stale-read"       // a page of vanished rows is read
+	StepRechecked      Step = "rechecked"        // the page was looked for again in Redis
+	StepSwept          Step = "swept"            // the last vanished row is deleted
 	StepBeforeDiscard  Step = "before-discard"   // every page is committed
-	StepDiscarded      Step = "discarded"        // the stage is gone
+	StepDiscarded      Step = "discarded"        // the stage is removed
 )
 
-// Steps lists every boundary, in order.
+// Steps returns every step, in order.
 func Steps() []Step {
 	return []Step{
 		StepCompiled, StepBeforeTakeOver, StepTakenOver, StepBeforeStage, StepPositionRead, StepStaged,
@@ -55,9 +54,8 @@ func Steps() []Step {
 	}
 }
 
-// Observed is a configuration whose pipeline calls observe at every step, never twice at
-// a time; an error ends the run at that place. Its sources and its database are
-// decorated; the pipeline knows nothing of it.
+// Observed returns a configuration whose pipeline calls observe at every step, never twice at the same time. An error ends the run at that
+// step. Observed wraps the sources and the database of cfg, and the pipeline does not notice this.
 func Observed(cfg flush.Config, observe func(Step) error) flush.Config {
 	o := &observer{observe: observe}
 	open, newID := cfg.NewSources, cfg.NewID
@@ -93,7 +91,7 @@ func (o *observer) at(s Step) error {
 	return o.observe(s)
 }
 
-// before is a step that begins something, which ctx may end meanwhile.
+// before observes a step that begins an action. It also returns an error if ctx has ended.
 func (o *observer) before(ctx context.Context, s Step) error {
 	if err := o.at(s); err != nil {
 		return err
@@ -101,7 +99,7 @@ func (o *observer) before(ctx context.Context, s Step) error {
 	return context.Cause(ctx)
 }
 
-// source decorates a source, which stays a Sweeper if it is one.
+// source wraps a source. If the source is a flush.Sweeper or a flush.KeySweeper, the result is one too.
 func (o *observer) source(s flush.Source) flush.Source {
 	decorated := &source{s, o}
 	if sweeps, ok := s.(flush.Sweeper); ok {
@@ -144,7 +142,7 @@ func (s *source) Read(ctx context.Context, st flush.Stage, yield func(flush.Page
 	return err
 }
 
-// Done implements flush.Releaser. A source that is none has nothing to remove.
+// Done implements flush.Releaser. For a source that is no Releaser it does nothing.
 func (s *source) Done(ctx context.Context, st flush.Stage, p flush.Page) error {
 	if err := s.before(ctx, StepBeforeDone); err != nil {
 		return err
@@ -157,7 +155,7 @@ func (s *source) Done(ctx context.Context, st flush.Stage, p flush.Page) error {
 	return s.at(StepDone)
 }
 
-// Discard implements flush.Discarder. A source that is none has nothing to clear away.
+// Discard implements flush.Discarder. For a source that is no Discarder it does nothing.
 func (s *source) Discard(ctx context.Context, st flush.Stage) error {
 	if err := s.before(ctx, StepBeforeDiscard); err != nil {
 		return err
@@ -260,8 +258,8 @@ func (s *sink) Apply(ctx context.Context, f flush.Fence, p *row.Plan, b flush.Ba
 	if err := s.before(ctx, StepBeforeApply); err != nil {
 		return flush.Outcome{}, err
 	}
-	if turn := b.Turn; turn != nil {
-		b.Turn = func(ctx context.Context) error { return s.turn(ctx, turn) }
+	if turn := b.AwaitTurn; turn != nil {
+		b.AwaitTurn = func(ctx context.Context) error { return s.turn(ctx, turn) }
 	}
 	out, err := s.Sink.Apply(ctx, f, p, b)
 	if err == nil {

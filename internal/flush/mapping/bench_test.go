@@ -10,7 +10,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// benchRecords are a page of 5,000 rows of 6 columns of ~150 bytes.
+// benchRecords returns a page of 5,000 rows with 6 columns and about 150 bytes each.
 func benchRecords(sorted bool) []row.Record {
 	const rows = 5000
 	order := rand.New(rand.NewPCG(1, 2)).Perm(rows)
@@ -62,7 +62,7 @@ func BenchmarkConvertAndCoalesce(b *testing.B) {
 	}
 }
 
-// cpuTime is what this process has used, with its garbage collector.
+// cpuTime returns the processor time of this process, including its garbage collector.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage

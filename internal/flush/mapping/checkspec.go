@@ -8,8 +8,8 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Check lists all problems of a mapping that do not depend on its table; Compile finds the
-// others. create: a missing table is created from the mapping.
+// Check lists all problems of a mapping that do not depend on its table; Compile finds the others. If create is true, a missing table is
+// created from the mapping.
 func (s Spec) Check(available row.Inputs, create bool) error {
 	if create {
 		if _, err := NewTableSpec(s, available); err != nil {
@@ -31,7 +31,7 @@ func (s Spec) Check(available row.Inputs, create bool) error {
 	return errors.Join(c.problems...)
 }
 
-// checkColumn compiles a column for a table column of its type without limits.
+// checkColumn checks a column without its table, as if the table's column had the type in the settings, and no limits.
 func (c *compiler) checkColumn(name string, spec ColumnSpec) {
 	if spec.From == "" {
 		spec.From = name
@@ -41,11 +41,11 @@ func (c *compiler) checkColumn(name string, spec ColumnSpec) {
 	c.setNull(&column{key: slices.Contains(c.key, name)}, target, spec)
 	kind, known := row.KindByName(spec.Type)
 	if spec.Type == "" {
-		kind, known = row.KindTimestamp, true // it takes every format that a date takes
+		kind, known = row.KindTimestamp, true // a timestamp accepts every format that a date accepts
 	}
 	switch {
 	case !known:
-		c.problem(name, "has the unknown type %q: it is one of %s", spec.Type, list(row.KindNames()))
+		c.problem(name, "has the unknown type %q: use one of %s", spec.Type, list(row.KindNames()))
 	case spec.Format != "" && (kind == row.KindTimestamp || kind == row.KindDate):
 		if err := row.CheckFormat(kind, spec.Format); err != nil {
 			c.problem(name, "has a wrong format: %w", err)
@@ -53,27 +53,27 @@ func (c *compiler) checkColumn(name string, spec ColumnSpec) {
 	}
 }
 
-// checkGeneration refuses a column that cannot count passes.
+// checkGeneration refuses a generation column that cannot store the number of a pass.
 func (c *compiler) checkGeneration() {
 	name := c.spec.Generation
 	if name == "" {
 		return
 	}
 	if !slices.Contains(c.available.Names, row.InputGeneration) {
-		c.problem(name, "is the `generation`, and only a scan has one: take `generation` out")
+		c.problem(name, "is the `generation`, but only a source of type scan has a generation: remove `generation`")
 	}
 	if spec, ok := c.spec.Columns[name]; ok && spec.From != row.InputGeneration {
-		c.problem(name, "is the `generation` and is made from something else in `columns`: take it out of one of them")
+		c.problem(name, "is the `generation`, but `columns` gives it another value: remove it from `columns`, or remove `generation`")
 	}
 	if slices.Contains(c.key, name) {
-		c.problem(name, "is the `generation` and cannot be part of the key, as it is another one in every pass")
+		c.problem(name, "is the `generation` and cannot be part of the key, because its value changes with every pass")
 	}
 	i := slices.IndexFunc(c.table.Columns, func(column row.Column) bool { return column.Name == name })
 	if i < 0 {
-		return // reported already
+		return // already reported
 	}
 	if column := c.table.Columns[i]; column.Kind != row.KindInteger || column.Bits != 64 {
-		c.problem(name, "is the `generation`, which is a time in microseconds, and is a %s (%s): make it an integer of 64 bits, "+
+		c.problem(name, "is the `generation`, which is a time in microseconds, but its type is %s (%s): make it an integer of 64 bits, "+
 			"such as bigint",
 			column.Kind, column.DBType)
 	}

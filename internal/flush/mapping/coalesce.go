@@ -7,16 +7,16 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Space is where the rows of a page lie. It may be used for another page once nothing refers to them any more.
+// Space is the memory for the rows of a page. Another page may use it once nothing refers to these rows any longer.
 type Space struct {
 	values       []row.Value
 	rows, sorted []row.Row
 	places, more []row.Ranked
 }
 
-// Rows converts records, makes the rows unique by key and sorts them by key. Unique,
-// because one statement must not touch a row twice; sorted, because key order suits
-// indexes and prevents deadlocks. They lie in the space.
+// Rows converts records, makes the rows unique by key and sorts them by key. Rows must be unique, because one statement must not touch a
+// row twice. They are sorted by key, because this order needs fewer reads of an index and prevents deadlocks. The returned rows use the
+// memory of s.
 func (m *Mapping) Rows(records []row.Record, gone OnMissing, s *Space) (rows []row.Row, dead []row.DeadLetter) {
 	width := len(m.columns)
 	s.values = slices.Grow(s.values[:0], len(records)*width)
@@ -45,8 +45,8 @@ func (m *Mapping) dead(r row.Record, err error) row.DeadLetter {
 	return row.DeadLetter{Record: row.RecordJSON(m.plan.Inputs, r), Error: err.Error()}
 }
 
-// coalesce sorts rows by key and merges those of one key in the order of their
-// arrival. Records that cannot be merged are dead letters.
+// coalesce sorts rows by key, and merges rows with the same key in the order of their arrival. Records that cannot be merged become dead
+// letters.
 func (m *Mapping) coalesce(s *Space, rows []row.Row) ([]row.Row, []row.DeadLetter) {
 	first := m.plan.Key[0]
 	kind := m.plan.Columns[first].Kind
@@ -102,21 +102,21 @@ func strictlySorted(places []row.Ranked, order func(a, b row.Ranked) int) bool {
 	return true
 }
 
-// merge puts a later row of the same key on top of an earlier one.
+// merge applies a later row to an earlier row with the same key.
 func (m *Mapping) merge(earlier, later row.Row) (row.Row, error) {
 	switch {
 	case m.plan.Keep:
 		return earlier, nil
 	case later.Delete || later.Replace:
 		return later, nil
-	case earlier.Delete: // the row starts empty
+	case earlier.Delete: // a later record writes the deleted row anew
 		later.Replace = true
 		return later, nil
 	}
 	out := later
 	out.Replace = earlier.Replace
 	out.Values = slices.Clone(later.Values)
-	// If the database refuses the row, its dead letter must have all merged records.
+	// If the database refuses the row, its dead letter must contain the inputs of all merged records.
 	out.Record.Inputs = slices.Clone(later.Record.Inputs)
 	for i := range m.columns {
 		c := &m.columns[i]

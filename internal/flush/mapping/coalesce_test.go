@@ -14,7 +14,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// mapped compiles a table of key columns k0, k1 ... of these kinds, a sum n and a text s.
+// mapped compiles a table with key columns k0, k1 ... of these kinds, a sum n and a text s.
 func mapped(t rapid.TB, sum row.Column, inputs row.Inputs, keys ...row.Column) *Mapping {
 	spec := Spec{Table: "t", Columns: map[string]ColumnSpec{"s": {From: "s"}, "n": {From: "n"}}}
 	if inputs.Guarantee.Once() {
@@ -39,13 +39,13 @@ func mapped(t rapid.TB, sum row.Column, inputs row.Inputs, keys ...row.Column) *
 	return m
 }
 
-// written is what becomes of records.
+// written is the result of converting records.
 type written struct {
 	Rows []row.Row
 	Dead []row.DeadLetter
 }
 
-// converted converts into a space in which another page has been.
+// converted converts records into a space that another page has used before.
 func converted(m *Mapping, gone OnMissing, records ...row.Record) (w written) {
 	var s Space
 	for range len(records) + 1 {
@@ -60,7 +60,7 @@ func converted(m *Mapping, gone OnMissing, records ...row.Record) (w written) {
 	return w
 }
 
-// recordOf makes a record of the inputs k0, k1, ..., n, s.
+// recordOf returns a record with the inputs k0, k1, ..., n, s.
 func recordOf(texts ...string) row.Record {
 	r := row.Record{Key: texts[0]}
 	for _, text := range texts {
@@ -186,8 +186,7 @@ func TestASumIsNeverDeleted(t *testing.T) {
 	}
 }
 
-// TestCoalescingEqualsWritingOneByOne compares a batch with what its records
-// would do to a table one after the other.
+// TestCoalescingEqualsWritingOneByOne compares a batch with the result of writing its records to a table one by one.
 func TestCoalescingEqualsWritingOneByOne(t *testing.T) {
 	sums := []row.Column{{Kind: row.KindInteger}, {Kind: row.KindNumeric}, {Kind: row.KindFloat}}
 	rapid.Check(t, func(t *rapid.T) {

@@ -10,8 +10,8 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Compile matches a mapping's specification with the catalogue of its table. It reports all
-// problems at once, each with table, column and remedy.
+// Compile matches the specification of a mapping with the catalogue of its table. It reports all problems at once, each with table, column
+// and remedy.
 func Compile(spec Spec, table row.Table, available row.Inputs) (*Mapping, error) {
 	c := &compiler{spec: spec, table: table, available: available, inputs: map[string]int{}}
 	c.setMode()
@@ -36,13 +36,13 @@ func Compile(spec Spec, table row.Table, available row.Inputs) (*Mapping, error)
 	return &c.m, nil
 }
 
-// compiler collects the mapping and its problems.
+// compiler collects the parts of the mapping and the problems.
 type compiler struct {
 	spec      Spec
 	table     row.Table
 	available row.Inputs
 	inputs    map[string]int // input name -> index into Record.Inputs
-	key       []string       // of the table, or the dedupe key
+	key       []string       // the table's key, or the dedupe key
 	m         Mapping
 	problems  []error
 }
@@ -51,7 +51,8 @@ func (c *compiler) problem(column, format string, args ...any) {
 	c.problems = append(c.problems, fmt.Errorf("table %q: column %q "+format, append([]any{c.spec.Table, column}, args...)...))
 }
 
-// columns are those of the specification, else those matched by name.
+// columns returns the columns of the specification. If the specification has none, columns returns the columns that have the name of an
+// input.
 func (c *compiler) columns() map[string]ColumnSpec {
 	specs := maps.Clone(c.spec.Columns)
 	if specs == nil {
@@ -66,7 +67,7 @@ func (c *compiler) columns() map[string]ColumnSpec {
 	return specs
 }
 
-// byName maps every writable column to the input of its name.
+// byName maps every writable column to the input that has the column's name.
 func (c *compiler) byName() map[string]ColumnSpec {
 	specs := map[string]ColumnSpec{}
 	for _, column := range c.table.Columns {
@@ -90,7 +91,7 @@ func (c *compiler) checkNames(specs map[string]ColumnSpec) {
 	}
 }
 
-// add compiles one column, unless it has a problem.
+// add compiles one column, unless the column has a problem.
 func (c *compiler) add(target row.Column, spec ColumnSpec) {
 	before := len(c.problems)
 	if spec.From == "" {
@@ -142,7 +143,7 @@ func (c *compiler) orFields() string {
 	return ""
 }
 
-// input returns the index of an input by name; a new one is added.
+// input returns the index of the input with that name. It adds the input if necessary.
 func (c *compiler) input(name string) int {
 	i, ok := c.inputs[name]
 	if !ok {
@@ -153,14 +154,13 @@ func (c *compiler) input(name string) int {
 	return i
 }
 
-// setType chooses the operation and the reader of a column. A column of a type that only the
-// database knows gets the type that its texts are read as.
+// setType chooses the operation and the reader of a column. If the column is of KindOther, it gets the kind that the setting "type" names.
 func (c *compiler) setType(out *column, target *row.Column, spec ColumnSpec) {
 	as := target.Kind
 	if spec.Type != "" {
 		var ok bool
 		if as, ok = row.KindByName(spec.Type); !ok {
-			c.problem(target.Name, "has the unknown type %q: it is one of %s", spec.Type, list(row.KindNames()))
+			c.problem(target.Name, "has the unknown type %q: use one of %s", spec.Type, list(row.KindNames()))
 			return
 		}
 	}
@@ -170,14 +170,14 @@ func (c *compiler) setType(out *column, target *row.Column, spec ColumnSpec) {
 	}
 	if spec.Format != "" {
 		if as != row.KindTimestamp && as != row.KindDate {
-			c.problem(target.Name, "is a %s and has no format: take `format` out, or set `type` to timestamp or date", as)
+			c.problem(target.Name, "is a %s, which has no format: remove `format`, or set `type` to timestamp or date", as)
 		} else if err := row.CheckFormat(as, spec.Format); err != nil {
 			c.problem(target.Name, "has a wrong format: %w", err)
 		}
 	}
 	var ok bool
 	if out.read, ok = row.NewReader(as, *target, out.op, spec.Format); !ok {
-		c.problem(target.Name, "is a %s (%s) and cannot hold a %s: take `type` out, or change the column", target.Kind, target.DBType, as)
+		c.problem(target.Name, "is a %s (%s) and cannot hold a %s: remove `type`, or change the column", target.Kind, target.DBType, as)
 	}
 	if target.Kind == row.KindOther {
 		target.Kind = as
@@ -189,25 +189,25 @@ func (c *compiler) setOp(out *column, target row.Column, spec ColumnSpec) {
 	case spec.Op == "add", spec.Op == "" && spec.From == row.InputValue && c.sums():
 		out.op = row.OpAdd
 	case spec.Op != "" && spec.Op != "set":
-		c.problem(target.Name, "has the unknown op %q: it is set or add", spec.Op)
+		c.problem(target.Name, "has the unknown op %q: use set or add", spec.Op)
 	}
 	if out.op != row.OpAdd {
 		return
 	}
 	switch {
 	case !c.available.Guarantee.Once():
-		c.problem(target.Name, "has `op: add`, but this source delivers states, not differences: use `op: set`")
+		c.problem(target.Name, "has `op: add`, but this source delivers present values, not increments: use `op: set`")
 	case out.key:
 		c.problem(target.Name, "is part of the key and cannot be added to: use `op: set`")
 	case target.Kind != row.KindInteger && target.Kind != row.KindFloat && target.Kind != row.KindNumeric:
 		c.problem(target.Name, "is a %s (%s) and cannot be added to: make it a number, or use `op: set`", target.Kind, target.DBType)
 	case spec.Type != "" && spec.Type != target.Kind.String():
-		c.problem(target.Name, "has `op: add` and `type: %s`: an increment must have the type of the column (%s), so take `type` out",
+		c.problem(target.Name, "has `op: add` and `type: %s`, but an increment must have the type of the column (%s): remove `type`",
 			spec.Type, target.Kind)
 	}
 }
 
-// setNull decides about missing and empty texts.
+// setNull decides how a missing text and an empty text are written.
 func (c *compiler) setNull(out *column, target row.Column, spec ColumnSpec) {
 	switch spec.Missing {
 	case "":
@@ -222,28 +222,29 @@ func (c *compiler) setNull(out *column, target row.Column, spec ColumnSpec) {
 		out.missingNull = true
 	case "keep":
 		out.missingKeep = out.op != row.OpAdd
-		out.missingNull = !out.missingKeep // adding nothing
+		out.missingNull = !out.missingKeep // so that nothing is added
 	default:
-		c.problem(target.Name, "has the unknown value `missing: %s`: it is error, null or keep", spec.Missing)
+		c.problem(target.Name, "has the unknown value `missing: %s`: use error, null or keep", spec.Missing)
 	}
 	switch spec.Empty {
 	case "":
 	case "null":
 		out.emptyNull = true
 	default:
-		c.problem(target.Name, "has the unknown value `empty: %s`: it is \"null\", or left out", spec.Empty)
+		c.problem(target.Name, "has the unknown value `empty: %s`: use \"null\", or remove `empty`", spec.Empty)
 	}
 	explicit := spec.Missing == "null" || spec.Missing == "keep" || spec.Empty == "null"
 	switch {
 	case explicit && out.key:
-		c.problem(target.Name, "is part of the key, which must not be NULL: take `missing` and `empty` out")
+		c.problem(target.Name, "is part of the key, which must not be NULL: remove `missing` and `empty`")
 	case (spec.Missing == "null" || spec.Empty == "null") && !target.Nullable && out.op != row.OpAdd:
-		c.problem(target.Name, "is NOT NULL, so `missing` or `empty` cannot be null: take them out, or let the column be NULL")
+		c.problem(target.Name, "is NOT NULL, so `missing` and `empty` cannot be null: remove them, or allow NULL in the column")
 	}
 }
 
-// constant is the default of a column for a record without the field, if the source delivers states: then equal
-// records make equal rows, whatever the row had before. nil means that the row keeps its value.
+// constant returns the value to write into the column if a record lacks the field: the column's default. So equal records make equal rows,
+// whatever values the rows had before. It returns nil if the default is not constant, or the source delivers increments; then the row keeps
+// its value.
 func (c *compiler) constant(target row.Column) *row.Value {
 	if c.available.Guarantee.Once() || !target.Constant.OK {
 		return nil
@@ -259,7 +260,7 @@ func (c *compiler) constant(target row.Column) *row.Value {
 	return &value
 }
 
-// checkKey refuses a key that does not identify rows, or has no index.
+// checkKey refuses a key that does not identify rows, or for which the table has no unique index.
 func (c *compiler) checkKey(specs map[string]ColumnSpec) {
 	names := columnNames(c.table.Columns)
 	if len(c.key) == 0 && c.m.mode == ModeInsert {
@@ -276,7 +277,7 @@ func (c *compiler) checkKey(specs map[string]ColumnSpec) {
 		case slices.Contains(c.key[:i], name):
 			c.problem(name, "is named twice in `key`")
 		case !slices.Contains(names, name):
-			if !mapped { // else reported already
+			if !mapped { // otherwise the problem was already reported
 				c.problem(name, "of `key` does not exist: correct `key` (the table has %s)", list(names))
 			}
 		case !mapped:
@@ -285,8 +286,9 @@ func (c *compiler) checkKey(specs map[string]ColumnSpec) {
 	}
 	for _, target := range c.table.Columns {
 		if slices.Contains(c.key, target.Name) && target.Folds != "" {
-			c.problem(target.Name, "of `%s` takes different texts for equal by %s, so that a record would overwrite or delete the row of "+
-				"another: %s",
+			c.problem(target.Name, "of `%s` treats different texts as equal because of %s, so a record could overwrite or "+
+				"delete the row of "+
+				"another record: %s",
 				c.keyName(), target.Folds, target.Exact)
 		}
 	}
@@ -295,12 +297,12 @@ func (c *compiler) checkKey(specs map[string]ColumnSpec) {
 			return
 		}
 	}
-	c.problems = append(c.problems, fmt.Errorf("table %q: no unique index has just the columns of `key` (%s), so a row could not be found "+
-		"again: name another key (the table has %s), or create a unique index on (%s)",
+	c.problems = append(c.problems, fmt.Errorf("table %q: no unique index has exactly the columns of `key` (%s), so baton could not find "+
+		"a row again: set another key (the table has %s), or create a unique index on (%s)",
 		c.spec.Table, list(c.key), c.uniques(), list(c.key)))
 }
 
-// keyName is the setting that names the key.
+// keyName returns the name of the setting that defines the key.
 func (c *compiler) keyName() string {
 	if c.m.plan.Keep {
 		return "dedupe_key"
@@ -308,11 +310,11 @@ func (c *compiler) keyName() string {
 	return "key"
 }
 
-// checkValue refuses a mapping that would lose the counts.
+// checkValue refuses a mapping that would lose the sums of counters.
 func (c *compiler) checkValue() {
 	_, used := c.inputs[row.InputValue]
 	if !used && c.sums() && len(c.problems) == 0 && slices.Contains(c.available.Names, row.InputValue) {
-		c.problems = append(c.problems, fmt.Errorf("table %q: no column takes %s, so the counts would be lost: add one to "+
+		c.problems = append(c.problems, fmt.Errorf("table %q: no column receives %s, so the counts would be lost: add one to "+
 			"`columns`, such as "+
 			"`views: {from: %s, op: add}`",
 			c.spec.Table, row.InputValue, row.InputValue))
@@ -339,10 +341,10 @@ func sameNames(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// sums: the source delivers increments.
+// sums reports whether the source delivers increments.
 func (c *compiler) sums() bool { return c.available.Guarantee.Once() && !c.available.Fields }
 
-// setMode sets the mode and the key of the plan.
+// setMode chooses the mode and the key of the plan.
 func (c *compiler) setMode() {
 	c.m.mode, c.key = c.spec.Mode, c.spec.Key
 	if c.m.mode == "" {
@@ -354,11 +356,11 @@ func (c *compiler) setMode() {
 	switch c.m.mode {
 	case ModeUpsert, ModeReplace, ModeDelete:
 		if len(c.spec.DedupeKey) > 0 {
-			c.say("`dedupe_key` is for `mode: insert`; rows are told apart by `key` here: take one of them out")
+			c.say("`dedupe_key` is only for `mode: insert`; in this mode `key` identifies the rows: remove `dedupe_key`")
 		}
 	case ModeInsert:
 		if len(c.spec.Key) > 0 {
-			c.say("`key` is not for `mode: insert`: take it out, or call it `dedupe_key` to leave out rows that exist")
+			c.say("`key` is not for `mode: insert`: remove it, or rename it to `dedupe_key` to skip rows that exist already")
 		}
 		c.key = c.spec.DedupeKey
 		c.m.plan.Keep = len(c.key) > 0
@@ -366,16 +368,16 @@ func (c *compiler) setMode() {
 			c.say("`mode: insert` needs a `dedupe_key` here, because this source may deliver a record twice")
 		}
 	default:
-		c.say("`mode: %s` is unknown: it is upsert, insert, replace or delete", c.m.mode)
+		c.say("`mode: %s` is unknown: use upsert, insert, replace or delete", c.m.mode)
 	}
 }
 
-// say adds a problem of the table as a whole.
+// say adds a problem that concerns the whole table.
 func (c *compiler) say(format string, args ...any) {
 	c.problems = append(c.problems, fmt.Errorf("table %q: "+format, append([]any{c.spec.Table}, args...)...))
 }
 
-// setDeletes finds the inputs that mark a deletion.
+// setDeletes finds the inputs whose values mark a deletion.
 func (c *compiler) setDeletes() {
 	for _, name := range slices.Sorted(maps.Keys(c.spec.DeleteWhen)) {
 		if !c.available.Fields && !slices.Contains(c.available.Names, name) {
@@ -385,6 +387,6 @@ func (c *compiler) setDeletes() {
 		c.m.deletes = append(c.m.deletes, condition{input: c.input(name), text: c.spec.DeleteWhen[name]})
 	}
 	if len(c.m.deletes) > 0 && c.m.mode == ModeInsert {
-		c.say("`delete_when` deletes rows by their `key`, and `mode: insert` has none: use upsert or replace")
+		c.say("`delete_when` deletes rows by their `key`, but `mode: insert` has no `key`: use upsert or replace")
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Mode is how a row is written beside existing ones.
+// Mode decides how a row is written if a row with its key exists.
 type Mode string
 
-// The modes. The zero value means ModeUpsert where there is a key, else ModeInsert.
+// The modes. The zero value means ModeUpsert if there is a key, and otherwise ModeInsert.
 const (
 	ModeUpsert  Mode = "upsert"  // insert the row, or change its columns
-	ModeInsert  Mode = "insert"  // insert it; with a dedupe key, unless it exists
+	ModeInsert  Mode = "insert"  // insert the row; with a dedupe key, only if the row does not exist
 	ModeReplace Mode = "replace" // delete the row and insert it again
 	ModeDelete  Mode = "delete"  // delete the row
 )
@@ -24,28 +24,29 @@ type Spec struct {
 	Table string
 	Key   []string // columns that identify a row
 	Mode  Mode
-	// DedupeKey, for ModeInsert: the columns of a unique index that identifies records which
-	// were delivered twice.
+	// DedupeKey, for ModeInsert, names the columns of a unique index that identifies records which were delivered twice.
 	DedupeKey []string
-	// DeleteWhen: a record with all of these inputs deletes its row.
+	// DeleteWhen maps inputs to values. A record whose inputs have all of these values deletes its row.
 	DeleteWhen map[string]string
-	// Generation is the column that a scan's passes are counted in; "" for none.
+	// Generation is the column that has the number of a scan's pass; "" means none.
 	Generation string
-	// Columns are the written columns. nil: columns match inputs by name.
+	// Columns are the columns to write. nil means that columns match inputs by name.
 	Columns map[string]ColumnSpec
 }
 
 // ColumnSpec configures one column. Every empty field has a default.
 type ColumnSpec struct {
-	From   string // input; default: the column's own name
-	Op     string // set or add; default: add for $value, else set
-	Type   string // how the text is read: integer, float, ... Default: the catalogue's type
-	Format string // of a timestamp or date: unix, unix_ms, rfc3339 (default) or a layout of Go's time package
-	// Missing is error, null or keep. Default for a column with a default: that default in a source of states, if it
-	// is constant, else keep; for another column null if it may be NULL, else error.
+	From   string // the name of the input; default: the column's name
+	Op     string // "set" or "add"; default: "add" for the input $value, otherwise "set"
+	Type   string // how the text is read, such as "integer" or "float"; default: the catalogue's type
+	Format string // the format of a timestamp or date: "unix", "unix_ms", "rfc3339" (default) or a layout of Go's time package
+	// Missing decides what happens if a record lacks the field: "error", "null", or "keep", which means that the row keeps its value. If
+	// Missing is empty, the column decides. If the source delivers states and the column has a constant default, the default is written.
+	// With any other default, the row keeps its value. A column without a default becomes NULL if it is nullable; otherwise a missing field
+	// is an error.
 	Missing string
-	Empty   string // "null": an empty text is NULL
-	Place   int    // in a table that is created: columns go by their places, then by their names
+	Empty   string // "null" means that an empty text becomes NULL
+	Place   int    // in a table that is created: columns are ordered by Place, and then by name
 }
 
 // Mapping turns the records of one source into rows of one table. It is
@@ -53,56 +54,55 @@ type ColumnSpec struct {
 type Mapping struct {
 	plan    row.Plan
 	columns []column
-	adds    bool // some column has OpAdd
+	adds    bool // at least one column has OpAdd
 	mode    Mode
-	deletes []condition // the conditions of a deletion; none: no record deletes
+	deletes []condition // the conditions of a deletion; if there are none, no record deletes
 }
 
-// condition is a required value of an input.
+// condition is a value that an input must have.
 type condition struct {
 	input int
 	text  string
 }
 
-// column is one written column: where its text comes from and how it is read.
+// column describes how one column is written: which input has its text, and how the text is converted.
 type column struct {
 	name        string
 	input       int // index into Record.Inputs
 	op          row.Op
 	key         bool
-	named       bool // its input is known even when the record is gone
+	named       bool // the input is known even if the record no longer exists
 	missingNull bool
 	missingKeep bool
-	constant    *row.Value // stands for a missing field: the column's default; nil: see the other two
+	constant    *row.Value // the value for a missing field, which is the column's default; if nil, the two flags decide
 	emptyNull   bool
 	read        row.Reader
-	what        string // the type as messages name it
+	what        string // the name of the type in messages
 }
 
-// Inputs names the raw inputs that the source must deliver, in order.
+// Inputs returns the names of the raw inputs that a record of the source must contain, in the order of the record.
 func (m *Mapping) Inputs() []string { return m.plan.Inputs }
 
-// Plan is the write side of the mapping; always the same pointer.
+// Plan returns the plan for writing the rows. Every call returns the same pointer.
 func (m *Mapping) Plan() *row.Plan { return &m.plan }
 
-// Mode is how rows are written beside existing ones.
+// Mode returns how a row is written if a row with its key exists.
 func (m *Mapping) Mode() Mode { return m.mode }
 
-// Adds reports whether a column has OpAdd, so that writing a record twice counts twice.
+// Adds reports whether a column has OpAdd, so that a record that is written twice counts twice.
 func (m *Mapping) Adds() bool { return m.adds }
 
-// Row converts a record. An error means that the record does not fit and is a dead letter; it
-// names the column. No value is changed to fit. For a record that is gone only the key columns
-// are converted.
+// Row converts a record. An error means that the record does not fit and becomes a dead letter; the error names the column. Row changes no
+// value to make it fit. For a record that is gone, it converts only the key columns.
 func (m *Mapping) Row(r row.Record) (row.Row, error) {
 	row := row.Row{Values: make([]row.Value, len(m.columns))}
 	err := m.fill(&row, &r)
 	return row, err
 }
 
-// fill converts r into to, whose Values are allocated, and may be those of a page before.
+// fill converts a record into a row. The row's Values must be allocated, and may have been used for an earlier page.
 func (m *Mapping) fill(to *row.Row, r *row.Record) error {
-	to.Record = *r
+	to.Record, to.Adopted = *r, false
 	if r.Err != nil {
 		return r.Err
 	}
@@ -112,7 +112,7 @@ func (m *Mapping) fill(to *row.Row, r *row.Record) error {
 	to.Delete = r.Gone || m.mode == ModeDelete || m.deletes != nil && m.isDelete(r)
 	to.Replace = m.mode == ModeReplace && !to.Delete
 	if !to.Delete && m.saysNothing(r) {
-		return fmt.Errorf("the record has no field of %s, so it gives no column a value", list(m.plan.Inputs))
+		return fmt.Errorf("the record has none of the fields %s, so no column gets a value", list(m.plan.Inputs))
 	}
 	for i := range m.columns {
 		c := &m.columns[i]
@@ -149,7 +149,7 @@ func (m *Mapping) isDelete(r *row.Record) bool {
 	return true
 }
 
-// misfit adds the column to the error of a record that does not fit.
+// misfit adds the column to the error about a record that does not fit.
 func (m *Mapping) misfit(c *column, err error) error {
 	input := m.plan.Inputs[c.input]
 	if input == c.name {
@@ -183,7 +183,7 @@ func (c *column) value(raw row.Raw) (row.Value, error) {
 	return row.Value{}, nil
 }
 
-// list names things in a message: "a, b, c".
+// list formats names for a message: "a, b, c".
 func list(names []string) string {
 	if len(names) == 0 {
 		return "none"

@@ -8,10 +8,10 @@ import (
 	"baton/internal/flush/row"
 )
 
-// eventInputs are those of a source of whole records, such as a list or a stream.
+// eventInputs are the inputs of a source of complete records, such as a list or a stream.
 var eventInputs = row.Inputs{Names: []string{row.InputID}, Fields: true, Guarantee: row.ByLedger}
 
-// events makes a record for a mapping's inputs.
+// events returns a record with a mapping's inputs.
 func events(m *Mapping, fields map[string]string) row.Record {
 	r := row.Record{Key: fields["id"]}
 	for _, name := range m.Inputs() {
@@ -35,8 +35,7 @@ func titleSpec() map[string]ColumnSpec {
 	return map[string]ColumnSpec{"id": {}, "views": {}, "title": {Missing: "keep"}}
 }
 
-// batch is what becomes of records, as "+1:5,text" for a row, "-1" for a deletion and
-// "=1:…" for a row that begins anew.
+// batch shows the result of converting records: "+1:5,text" is a row, "-1" a deletion, and "=1:…" a row that replaces an existing one.
 func batch(m *Mapping, records ...row.Record) []string {
 	b := converted(m, MissingIgnore, records...)
 	var out []string
@@ -170,8 +169,8 @@ func TestAScanWritesItsGeneration(t *testing.T) {
 	}
 }
 
-// What a record leaves alone an earlier one of its batch may have set: if the database
-// refuses the row, the dead letter has to tell that, too.
+// If a record lacks a column, an earlier record of the batch may have set it. So if the database refuses the row, the dead letter must have
+// both records.
 func TestARowOfSeveralRecordsIsRefusedWithAllOfThem(t *testing.T) {
 	columns := titleSpec()
 	columns["views"] = ColumnSpec{Missing: "keep"}
@@ -210,14 +209,14 @@ func TestModesThatCannotBeExactAreRefused(t *testing.T) {
 		{"insert twice", Spec{Mode: ModeInsert}, hashInputs, "`mode: insert` needs a `dedupe_key` here"},
 		{"insert with a key", Spec{Mode: ModeInsert, Key: []string{"id"}}, eventInputs, "`key` is not for `mode: insert`"},
 		{"upsert with a dedupe key", Spec{Key: []string{"id"}, DedupeKey: []string{"id"}}, eventInputs,
-			"`dedupe_key` is for `mode: insert`"},
+			"`dedupe_key` is only for `mode: insert`"},
 		{"dedupe key that is not unique", Spec{Mode: ModeInsert, DedupeKey: []string{"views"}}, eventInputs,
-			"no unique index has just the columns"},
+			"no unique index has exactly the columns"},
 		{"delete without a key", Spec{Mode: ModeDelete}, eventInputs, "no `key` is given"},
 		{"delete_when without the field", Spec{Key: []string{"id"}, DeleteWhen: map[string]string{"op": "d"}}, counterInputs,
 			"`delete_when` asks for \"op\""},
 		{"delete_when with insert", Spec{Mode: ModeInsert, DeleteWhen: map[string]string{"op": "d"}}, eventInputs,
-			"`mode: insert` has none"},
+			"`mode: insert` has no `key`"},
 		{"unknown", Spec{Mode: "merge", Key: []string{"id"}}, eventInputs, "`mode: merge` is unknown"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -230,7 +229,7 @@ func TestModesThatCannotBeExactAreRefused(t *testing.T) {
 	}
 }
 
-// A delete writes no key, so the database may make it.
+// A delete does not write the key, so the database may generate it.
 func TestDeletesFindRowsByAnIdentity(t *testing.T) {
 	table := articles()
 	table.Unique = [][]string{{"serial"}}

@@ -7,12 +7,12 @@ import (
 	"baton/internal/flush/row"
 )
 
-// List is the plan for listing the rows of the table. Its columns are the key's, in the order of their index, and
-// those that Empties has added.
+// List returns the plan for listing the rows of the table. Its columns are the columns of the key, in the order of the index, and the
+// columns that Empties has added.
 func (v *Vanished) List() *row.Plan { return &v.list }
 
-// Empties makes rows vanish by NULL in all columns but their key: a row without other values counts as vanished. It
-// refuses a mapping without such columns.
+// Empties sets a mode for a job that does not delete vanished rows, but sets all of their columns except the key to NULL. In this mode a
+// row in which only the key is not NULL counts as vanished. Empties refuses a mapping that has only key columns.
 func (v *Vanished) Empties(m *Mapping) error {
 	for i, c := range m.columns {
 		if !c.key {
@@ -20,13 +20,13 @@ func (v *Vanished) Empties(m *Mapping) error {
 		}
 	}
 	if len(v.list.Columns) == v.keys {
-		return fmt.Errorf("table %q: `on_missing: null` has no column but those of `key`, which stay: choose delete or ignore",
+		return fmt.Errorf("table %q: `on_missing: null` can set no column to NULL, because all are in `key`: use delete or ignore",
 			m.plan.Table.Name)
 	}
 	return nil
 }
 
-// Live reports whether a listed row has more than its key. Without Empties every row has.
+// Live reports whether a listed row has a value outside of its key. Without Empties every row counts as live.
 func (v *Vanished) Live(texts []string) bool {
 	return len(texts) == v.keys || texts[v.keys] == row.Listed
 }
@@ -34,7 +34,8 @@ func (v *Vanished) Live(texts []string) bool {
 // HasMembers reports whether a key of the source has a row for each of its members.
 func (v *Vanished) HasMembers() bool { return v.lead < v.keys }
 
-// FindsRows refuses a table that lacks an index for the rows of one key of the source: all rows would have to be read.
+// FindsRows refuses a table without an index that finds the rows of one key of the source, because baton would have to read all rows of the
+// table.
 func (v *Vanished) FindsRows() error {
 	var first, last []string
 	for i, c := range v.plan.Columns[:v.keys] {
@@ -47,11 +48,13 @@ func (v *Vanished) FindsRows() error {
 	if v.lead == len(first) {
 		return nil
 	}
-	return fmt.Errorf("table %q: every change of a key searches for its rows, and no unique index of %s begins with %s, so each time all "+
-		"rows would be read: add a unique index on (%s)", v.plan.Table.Name, v.KeyText(), list(first), list(slices.Concat(first, last)))
+	return fmt.Errorf("table %q: for every changed key baton searches its rows. No unique index of %s begins with %s, so each "+
+		"search would "+
+		"read all rows: add a unique index on (%s)", v.plan.Table.Name, v.KeyText(), list(first), list(slices.Concat(first, last)))
 }
 
-// Lead is the beginning of the key of all rows that are made of a key of the source; false if it can have none.
+// Lead returns the values of the first key columns, which are the same in all rows of a source key. It returns false if there can be no
+// such rows.
 func (v *Vanished) Lead(r *row.Record) ([]row.Value, bool) {
 	values := make([]row.Value, v.lead)
 	for i := range values {
@@ -63,7 +66,7 @@ func (v *Vanished) Lead(r *row.Record) ([]row.Value, bool) {
 	return values, true
 }
 
-// lead is how many columns of an index come before the first one that is made of a member.
+// lead returns how many columns of an index come before the first column that is made of a member.
 func (m *Mapping) lead(index []string) int {
 	at := slices.IndexFunc(index, func(name string) bool {
 		i := slices.IndexFunc(m.columns, func(c column) bool { return c.name == name })

@@ -9,7 +9,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// setsIn is a mapping of sets "<shop>:<item>" into a table with these unique indexes.
+// setsIn returns a mapping of sets "<shop>:<item>" into a table with these unique indexes.
 func setsIn(t *testing.T, score bool, unique ...string) *Mapping {
 	t.Helper()
 	table := row.Table{Name: "sets"}
@@ -91,7 +91,7 @@ func TestARowOfNullsIsNone(t *testing.T) {
 	if v, _, err = bare.Vanished(""); err != nil {
 		t.Fatal(err)
 	}
-	if err := v.Empties(bare); err == nil || !strings.Contains(err.Error(), "choose delete or ignore") {
+	if err := v.Empties(bare); err == nil || !strings.Contains(err.Error(), "use delete or ignore") {
 		t.Errorf("nothing but a key: %v", err)
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"baton/internal/flush/row"
 )
 
-// NewTableSpec is the table for a mapping. Every column needs a type, unless the source defines
-// it. It reports all problems at once.
+// NewTableSpec describes the table for a mapping. Every column needs a type, unless the source defines it. NewTableSpec reports all
+// problems at once.
 func NewTableSpec(spec Spec, available row.Inputs) (row.TableSpec, error) {
 	t := row.TableSpec{Name: spec.Table, Key: spec.Key, Unique: spec.DedupeKey}
 	if len(spec.Columns) == 0 {
-		return t, fmt.Errorf("table %q: `schema: create` needs `columns`, each with its type: names of fields alone make no table",
+		return t, fmt.Errorf("table %q: `schema: create` needs `columns`, each with its type: names of fields alone do not define a table",
 			spec.Table)
 	}
 	specs := maps.Clone(spec.Columns)
@@ -46,7 +46,7 @@ func NewTableSpec(spec Spec, available row.Inputs) (row.TableSpec, error) {
 	return t, errors.Join(problems...)
 }
 
-// newColumn is the table column for a specification.
+// newColumn returns the table's column for a specification.
 func newColumn(name string, s ColumnSpec, key bool, available row.Inputs) (row.Column, error) {
 	c := row.Column{Name: name, Nullable: !key && s.Missing != "error" || s.Empty == "null"}
 	adds := s.Op == "add" || s.Op == "" && s.From == row.InputValue && available.Guarantee.Once() && !available.Fields
@@ -54,7 +54,7 @@ func newColumn(name string, s ColumnSpec, key bool, available row.Inputs) (row.C
 	case s.Type != "":
 		var ok bool
 		if c.Kind, ok = row.KindByName(s.Type); !ok {
-			return c, fmt.Errorf("has the unknown type %q: it is one of %s", s.Type, list(row.KindNames()))
+			return c, fmt.Errorf("has the unknown type %q: use one of %s", s.Type, list(row.KindNames()))
 		}
 	case s.From == row.InputGeneration:
 		c.Kind = row.KindInteger
@@ -65,7 +65,7 @@ func newColumn(name string, s ColumnSpec, key bool, available row.Inputs) (row.C
 	case slices.Contains([]string{row.InputID, row.InputKey, row.InputMember}, s.From):
 		c.Kind = row.KindText
 	default:
-		return c, fmt.Errorf("has no type, and `schema: create` makes no guess: set `type` to one of %s", list(row.KindNames()))
+		return c, fmt.Errorf("has no type, but `schema: create` needs one: set `type` to one of %s", list(row.KindNames()))
 	}
 	if adds || s.From == row.InputGeneration {
 		c.Nullable, c.Default = false, true // a sum begins at 0

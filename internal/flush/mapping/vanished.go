@@ -9,21 +9,22 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Vanished finds, identifies and deletes stale rows.
+// Vanished finds the record of a row, and deletes the rows whose records do not exist any longer.
 type Vanished struct {
-	// plan has the key's columns, in the order of their index, and the generation if there is one.
-	// All of them are its key: a row that was written again meanwhile is another one.
+	// plan has the columns of the table's key, in the order of the index, and the generation if there is one. All of these columns are the
+	// plan's key, so that a row that was written again in another generation counts as another row.
 	plan   row.Plan
 	list   row.Plan     // see List
-	lead   int          // how many columns of the key come before those of members
-	keys   int          // of the columns
-	reads  []row.Reader // by column
-	inputs []int        // by column: index into Record.Inputs
-	width  int          // of Record.Inputs
+	lead   int          // the number of key columns before the first column that is made from a member
+	keys   int          // the number of key columns
+	reads  []row.Reader // the readers, by column
+	inputs []int        // the index into Record.Inputs, by column
+	width  int          // the length of Record.Inputs
 }
 
-// Vanished also returns the inputs of the key. It refuses a key that does not lead from a row back
-// to its record. generation is "" if all rows of the table are searched for.
+// Vanished returns two results: a Vanished for the mapping's table, and the names of the inputs that the key is made from. The method fails
+// for a key that does not determine the record. The argument generation names the generation column; it is "" if the rows of every
+// generation are checked.
 func (m *Mapping) Vanished(generation string) (v *Vanished, inputs []string, err error) {
 	v = &Vanished{width: len(m.plan.Inputs), plan: row.Plan{Table: m.plan.Table, Inputs: m.plan.Inputs}}
 	var problems []error
@@ -54,8 +55,8 @@ func (m *Mapping) Vanished(generation string) (v *Vanished, inputs []string, err
 // sweepable refuses a column whose value does not determine the text in Redis.
 func (c *column) sweepable(target row.Column, input string) error {
 	if !c.named || input == row.InputValue {
-		return fmt.Errorf("is made from %s, by which no record can be looked for: where vanished rows are deleted make it from what "+
-			"the key's pattern captures, %s or %s", input, row.InputKey, row.InputMember)
+		return fmt.Errorf("is made from %s, which does not identify a record: to delete vanished rows, make it from a part that "+
+			"the key's pattern captures, from %s or from %s", input, row.InputKey, row.InputMember)
 	}
 	switch target.Kind {
 	case row.KindInteger, row.KindText, row.KindUUID, row.KindBytes:
@@ -63,12 +64,12 @@ func (c *column) sweepable(target row.Column, input string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("is a %s (%s) read as a %s, from which the text in Redis cannot be told: where vanished rows are deleted the "+
-		"key is made of integers, texts, bytes and UUIDs", target.Kind, target.DBType, c.what)
+	return fmt.Errorf("is a %s (%s) read as a %s, so baton cannot tell from its value the text in Redis: to delete vanished rows, "+
+		"make the key of integers, texts, bytes or UUIDs", target.Kind, target.DBType, c.what)
 }
 
-// Spells reports whether the row of a record spells the key as the record does, as far as the record has it.
-// By a row that does not, its record cannot be searched for.
+// Spells reports whether the record and its row spell the key in the same way. It compares only the parts of the key that the record
+// contains. If the spelling differs, the record cannot be found from the row.
 func (v *Vanished) Spells(r *row.Record) bool {
 	for i, read := range v.reads[:v.keys] {
 		raw := r.Inputs[v.inputs[i]]
@@ -82,16 +83,16 @@ func (v *Vanished) Spells(r *row.Record) bool {
 	return true
 }
 
-// spells reports whether a column of a kind shows a value by this text.
+// spells reports whether a column of this kind, after storing the value, returns it as this text.
 func spells(value row.Value, kind row.Kind, text string) bool {
 	if kind != row.KindInteger && kind != row.KindUUID {
-		return true // it holds the text itself
+		return true // the column stores the text itself
 	}
 	shown, _ := value.Show()
 	return shown == text
 }
 
-// spelled is a reader that refuses texts that the column would spell differently.
+// spelled returns a reader that refuses texts that the column would spell differently.
 func spelled(read row.Reader, kind row.Kind) row.Reader {
 	return func(text string) (row.Value, error) {
 		value, err := read(text)
@@ -99,12 +100,12 @@ func spelled(read row.Reader, kind row.Kind) row.Reader {
 			return value, err
 		}
 		shown, _ := value.Show()
-		return value, fmt.Errorf("%s would be %s in its row, by which the key could not be found again, and the row would be deleted: "+
-			"let the column be a text, or set `on_missing: ignore`", row.Quote(text), shown)
+		return value, fmt.Errorf("%s would be stored as %s. From that baton could not find the key again, and would delete the row: "+
+			"make the column a text, or set `on_missing: ignore`", row.Quote(text), shown)
 	}
 }
 
-// indexOrder names the key's columns in the order of their index.
+// indexOrder returns the names of the key's columns in the order of the index.
 func (m *Mapping) indexOrder() []string {
 	var key []string
 	for _, i := range m.plan.Key {
@@ -122,11 +123,11 @@ func (m *Mapping) indexOrder() []string {
 	return order
 }
 
-// Plan is the plan of the deletion: its columns are the key's, in the order of their index, and
-// the generation if there is one.
+// Plan returns the plan of the deletion. Its columns are the columns of the key, in the order of the index, and the generation if there is
+// one.
 func (v *Vanished) Plan() *row.Plan { return &v.plan }
 
-// KeyText names the key's columns in a message.
+// KeyText returns the names of the key's columns for a message.
 func (v *Vanished) KeyText() string {
 	var names []string
 	for _, c := range v.plan.Columns[:v.keys] {
@@ -135,10 +136,10 @@ func (v *Vanished) KeyText() string {
 	return list(names)
 }
 
-// Key is the key in the texts of a row.
+// Key returns the key from the texts of a row.
 func (v *Vanished) Key(texts []string) ([]row.Value, error) { return v.values(texts[:v.keys]) }
 
-// values reads the texts of a row.
+// values converts the texts of a row.
 func (v *Vanished) values(texts []string) ([]row.Value, error) {
 	values := make([]row.Value, len(texts))
 	for i, text := range texts {
@@ -150,7 +151,7 @@ func (v *Vanished) values(texts []string) ([]row.Value, error) {
 	return values, nil
 }
 
-// text is a column's text without the column's padding.
+// text returns a column's text without padding.
 func (v *Vanished) text(column int, text string) string {
 	if c := &v.plan.Columns[column]; c.Kind == row.KindText && c.Padded {
 		return strings.TrimRight(text, " ")
@@ -158,7 +159,7 @@ func (v *Vanished) text(column int, text string) string {
 	return text
 }
 
-// Record is the part of the record that the texts of a row determine.
+// Record returns the part of the record that follows from the texts of a row.
 func (v *Vanished) Record(texts []string) row.Record {
 	r := row.Record{Inputs: make([]row.Raw, v.width), Gone: true}
 	for i, input := range v.inputs[:min(len(v.inputs), len(texts))] {
@@ -167,7 +168,7 @@ func (v *Vanished) Record(texts []string) row.Record {
 	return r
 }
 
-// Row is the deletion of the row of a record.
+// Row returns a row that makes a flush delete the row of the record.
 func (v *Vanished) Row(r row.Record) (row.Row, error) {
 	texts := make([]string, len(v.inputs))
 	for i, input := range v.inputs {

@@ -7,19 +7,19 @@ import (
 	"baton/internal/flush/row"
 )
 
-// ColumnView is how one column is written.
+// ColumnView shows how a column is written.
 type ColumnView struct {
 	Name    string `json:"name"`
 	DBType  string `json:"db_type"`
 	From    string `json:"from"`
 	Read    string `json:"read"` // the type that the text is read as
 	Op      string `json:"op"`
-	Missing string `json:"missing"` // for a record without it: error, null, keep, or default: that of the column
-	Empty   string `json:"empty"`   // what an empty text means: null or as it is
+	Missing string `json:"missing"` // the treatment of a missing input: "error", "null", "keep", or "default" (the column's default)
+	Empty   string `json:"empty"`   // how an empty text is written: "null" or "as it is"
 	Key     bool   `json:"key"`
 }
 
-// Views describes the written columns, in the order of the plan.
+// Views describes the columns to write, in the order of the plan.
 func (m *Mapping) Views() []ColumnView {
 	views := make([]ColumnView, len(m.columns))
 	for i, c := range m.columns {
@@ -28,7 +28,7 @@ func (m *Mapping) Views() []ColumnView {
 	return views
 }
 
-// Kept names the columns that a row keeps where its record has no field for them.
+// Kept returns the names of the columns in which a row keeps its value if the record lacks the column's field.
 func (m *Mapping) Kept() (names []string) {
 	for i := range m.columns {
 		if m.columns[i].missingKeep {
@@ -38,7 +38,7 @@ func (m *Mapping) Kept() (names []string) {
 	return names
 }
 
-// Resets names the columns that get their default back where a record has no field for them.
+// Resets returns the names of the columns that are set to their default if the record lacks the column's field.
 func (m *Mapping) Resets() (names []string) {
 	for i := range m.columns {
 		if m.columns[i].constant != nil {
@@ -48,8 +48,9 @@ func (m *Mapping) Resets() (names []string) {
 	return names
 }
 
-// Resolved is all that decides how records become rows: the settings that are in force, and the table's kinds. It
-// leaves out defaults, so that a new setting with a default changes nothing.
+// Resolved returns everything that decides how records become rows: the settings in force, and the kinds of the table's columns. Resolved
+// leaves out settings that have their default value. So a later version of baton can add a setting with a default without changing this
+// result.
 func (m *Mapping) Resolved(s Spec) any {
 	type resolved struct {
 		ColumnView
@@ -58,7 +59,7 @@ func (m *Mapping) Resolved(s Spec) any {
 	}
 	columns := make([]resolved, len(m.columns))
 	for i, view := range m.Views() {
-		view.DBType = "" // a text that is made longer is the same
+		view.DBType = "" // the length of a text column does not change the rows
 		columns[i] = resolved{view, m.plan.Columns[i].Kind.String(), s.Columns[view.Name].Format}
 	}
 	slices.SortFunc(columns, func(a, b resolved) int { return strings.Compare(a.Name, b.Name) })
@@ -90,8 +91,7 @@ func (c *column) view(plan row.PlanColumn, inputs []string) ColumnView {
 	return shown
 }
 
-// Show formats the values of a row, one for each column, nil for NULL. A row to be deleted has
-// its key only.
+// Show formats the values of a row, one for each column; nil means NULL. For a row to be deleted it shows only the key.
 func (m *Mapping) Show(row row.Row) []*string {
 	values := make([]*string, len(row.Values))
 	for i, value := range row.Values {

@@ -12,11 +12,11 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// Compare orders two values of one column; equal ones are one key.
+// Compare orders two values of one column. Two keys are the same key if Compare returns 0 for their values.
 func Compare(a, b Value) int {
 	if a.kind != b.kind {
-		// Of one column only an unsigned integer has two kinds, and the larger
-		// values are the ones that need decimal digits.
+		// Only the values of an unsigned integer column can have two kinds. A value that is too large for a signed integer is stored as
+		// decimal digits, and the kind of these digits is the greater one.
 		return cmp.Compare(a.kind, b.kind)
 	}
 	switch a.kind {
@@ -31,16 +31,16 @@ func Compare(a, b Value) int {
 	}
 }
 
-// Prefix maps the value of a column of this kind to 64 bits in the same order, so that
-// most comparisons of a sort touch neither the rows nor their texts. Equal prefixes
-// say nothing.
+// Prefix returns a number of 64 bits for the value of a column of this kind. The numbers of a column's values have the same order as the
+// values. With these numbers, most comparisons of a sort need to read neither the rows nor their texts. If two of the numbers are equal,
+// the values may still differ.
 func (v Value) Prefix(column Kind) uint64 {
 	switch v.kind {
 	case KindInteger, KindTimestamp, KindDate:
 		return v.num ^ 1<<63
 	case KindNumeric:
 		if column == KindInteger {
-			return math.MaxUint64 // an unsigned integer beyond all signed ones
+			return math.MaxUint64 // an unsigned integer above all signed ones
 		}
 	case KindText, KindUUID, KindOther, KindBytes, KindJSON:
 		var first [8]byte
@@ -50,7 +50,7 @@ func (v Value) Prefix(column Kind) uint64 {
 	return 0
 }
 
-// Add adds two numbers of one kind exactly, as far as the kind is exact.
+// Add adds two numbers of one kind. The sum is exact, unless the numbers are floats.
 func Add(a, b Value) (Value, error) {
 	switch {
 	case a.kind == KindInteger && b.kind == KindInteger:
@@ -93,7 +93,7 @@ func (v Value) Negative() bool {
 	return false
 }
 
-// NumberText writes a number so that its reader gets the same value again.
+// NumberText formats a number so that a Reader converts the text back to the same value.
 func (v Value) NumberText() string {
 	switch v.kind {
 	case KindInteger:

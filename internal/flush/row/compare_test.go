@@ -36,7 +36,7 @@ func TestAddingIsExactOrRefused(t *testing.T) {
 	}
 }
 
-// TestPrefixAgreesWithTheFullComparison: a sort by prefix first must be the sort by key.
+// TestPrefixAgreesWithTheFullComparison checks that a sort by prefix agrees with a sort by key.
 func TestPrefixAgreesWithTheFullComparison(t *testing.T) {
 	kinds := map[Kind]*rapid.Generator[Value]{
 		KindInteger: rapid.Custom(func(t *rapid.T) Value {

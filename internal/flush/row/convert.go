@@ -12,12 +12,11 @@ import (
 	"unicode/utf8"
 )
 
-// Reader converts a raw text into the value of a column, or refuses it. It never changes the
-// value: no rounding, cutting or guessing.
+// Reader converts a raw text into the value of a column, or refuses it. It never rounds, cuts or guesses a value.
 type Reader func(text string) (Value, error)
 
-// NewReader returns the reader of texts of kind as for column c, or false if a
-// column of c's kind cannot hold them.
+// NewReader returns the Reader that converts texts of one kind to values of column c, which may have another kind. NewReader returns false
+// if column c cannot store values of the texts' kind.
 func NewReader(as Kind, c Column, op Op, format string) (Reader, bool) {
 	switch store := c.Kind; {
 	case as == store || store == KindOther:
@@ -34,7 +33,7 @@ func NewReader(as Kind, c Column, op Op, format string) (Reader, bool) {
 	return nil, false
 }
 
-// both reads a text that must be right by two readers; the second one's value counts.
+// both reads a text with two readers. Both must accept the text, and the second one gives the value.
 func both(check, read Reader) Reader {
 	return func(s string) (Value, error) {
 		if v, err := check(s); err != nil {
@@ -74,8 +73,8 @@ func nativeReader(k Kind, c Column, op Op, format string) Reader {
 	}
 }
 
-// integerReader reads whole numbers in decimal digits. An increment may be any 64-bit number: only
-// the sum must fit the column, and the database checks that.
+// integerReader reads whole numbers in decimal digits. An increment may be any 64-bit number, because only the sum must fit the column, and
+// the database checks the sum.
 func integerReader(c Column, op Op) Reader {
 	bits := c.Bits
 	if bits == 0 || op == OpAdd {
@@ -125,9 +124,8 @@ func notInteger(s string, err error, least int64, most uint64) error {
 	return fmt.Errorf("%s is not a whole number in decimal digits", Quote(s))
 }
 
-// floatReader accepts that a float column holds the nearest float of a fraction. It refuses
-// numbers that would become others: infinity, zero for a tiny one, and whole numbers that a float
-// cannot hold.
+// floatReader returns a Reader that accepts a fraction, although the column stores only the nearest float. The Reader refuses numbers that
+// would change more than that: infinity, a tiny number that would become zero, and whole numbers that a float cannot represent.
 func floatReader(c Column) Reader {
 	bits := c.Bits
 	if bits != 32 {
@@ -152,10 +150,10 @@ func floatReader(c Column) Reader {
 	}
 }
 
-// exactFloat reports whether f is just the whole number d.
+// exactFloat reports whether f equals the whole number d.
 func exactFloat(d decimalText, f float64) bool {
 	if math.Abs(f) < 1<<24 {
-		return true // every smaller whole number has a float, of 32 bits too
+		return true // a float of 32 bits represents each of these whole numbers
 	}
 	return strconv.FormatFloat(f, 'f', 0, 64) == d.plain()
 }
@@ -199,8 +197,8 @@ func textReader(k Kind, c Column) Reader {
 	}
 }
 
-// otherReader reads texts that only the database understands, as far as it is
-// known to keep them.
+// otherReader returns a Reader for types whose values only the database can interpret. The Reader returns a text unchanged, and refuses a
+// text that the database might change when it stores the text.
 func otherReader(c Column) Reader {
 	read := textReader(KindOther, Column{MaxBytes: c.MaxBytes})
 	if c.Form == "" {
@@ -208,7 +206,7 @@ func otherReader(c Column) Reader {
 	}
 	why := "not a value that the column can keep unchanged"
 	if c.Values != nil {
-		why = "not one of the column's values: it takes " + c.Takes()
+		why = "not one of the column's values: the column accepts " + c.Takes()
 	}
 	form := regexp.MustCompile(`^(?:` + c.Form + `)$`)
 	return func(s string) (Value, error) {
@@ -225,13 +223,13 @@ func bytesReader(c Column) Reader {
 			return Value{}, fmt.Errorf("%s is longer than %d bytes", Quote(s), c.MaxBytes)
 		}
 		if c.Padded && len(s) < c.MaxBytes {
-			return Value{}, fmt.Errorf("%s is shorter than %d bytes, and the column would fill it up", Quote(s), c.MaxBytes)
+			return Value{}, fmt.Errorf("%s is shorter than %d bytes, and the column would pad it with zero bytes", Quote(s), c.MaxBytes)
 		}
 		return String(KindBytes, s), nil
 	}
 }
 
-// readJSON also wants UTF-8, which json.Valid does not check and databases do.
+// readJSON accepts valid JSON in UTF-8. It checks the encoding separately, because databases check it but json.Valid does not.
 func readJSON(s string) (Value, error) {
 	if !utf8.ValidString(s) || !json.Valid([]byte(s)) {
 		return Value{}, fmt.Errorf("%s is not valid JSON", Quote(s))
@@ -239,20 +237,21 @@ func readJSON(s string) (Value, error) {
 	return String(KindJSON, s), nil
 }
 
-// readJSONOnce is readJSON for a column that keeps one of several members of a name.
+// readJSONOnce works like readJSON. It also refuses a text in which two members of an object have the same name, because the column would
+// store only the last of them.
 func readJSONOnce(s string) (Value, error) {
 	v, err := readJSON(s)
 	if name, twice := twiceNamed(s); err == nil && twice {
-		return Value{}, fmt.Errorf("%s has the member %s twice, and the column would keep the last only", Quote(s), Quote(name))
+		return Value{}, fmt.Errorf("%s has the member %s twice, but the column would store only the last one", Quote(s), Quote(name))
 	}
 	return v, err
 }
 
-// twiceNamed finds a name that two members of one object in a valid JSON text have.
+// twiceNamed returns a name that two members of the same object have. The text must be valid JSON.
 func twiceNamed(s string) (name string, twice bool) {
-	var names []string // of the objects that are open, the inner ones last
-	var open []int     // where the names of each begin; -1: an array
-	key := false       // a text that comes next is a name
+	var names []string // the names of members in the open objects, the innermost object last
+	var open []int     // for each open object the index of its first name; -1 for an array
+	key := false       // whether a text at this place is the name of a member
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
 		case '{':
@@ -277,7 +276,7 @@ func twiceNamed(s string) (name string, twice bool) {
 			if key {
 				name = s[i+1 : end]
 				if strings.Contains(name, `\`) {
-					_ = json.Unmarshal([]byte(s[i:end+1]), &name) // it is valid
+					_ = json.Unmarshal([]byte(s[i:end+1]), &name) // the text is valid JSON
 				}
 				if slices.Contains(names[open[len(open)-1]:], name) {
 					return name, true
@@ -290,8 +289,7 @@ func twiceNamed(s string) (name string, twice bool) {
 	return "", false
 }
 
-// readUUID makes the canonical form of 32 hexadecimal digits, with hyphens in
-// their places or without, in braces or after urn:uuid: or not.
+// readUUID returns the canonical form of 32 hexadecimal digits. The hyphens, surrounding braces and the prefix urn:uuid: are optional.
 func readUUID(s string) (Value, error) {
 	t := strings.TrimPrefix(s, "urn:uuid:")
 	if len(t) == 38 && t[0] == '{' && t[37] == '}' {
@@ -333,7 +331,7 @@ func readUUID(s string) (Value, error) {
 
 func notUUID(s string) error { return fmt.Errorf("%s is not a UUID", Quote(s)) }
 
-// Quote makes a value of any bytes fit for a message.
+// Quote quotes and shortens a value of any bytes for a message.
 func Quote(s string) string {
 	const most = 64
 	if len(s) <= most {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// show writes a value so that tables can compare it: its kind and its content.
+// show formats a value with its kind and content, for comparisons.
 func show(v Value) string {
 	switch v.Kind() {
 	case KindNull:
@@ -27,7 +27,7 @@ func show(v Value) string {
 	}
 }
 
-// shown reads text as one column would and shows the value, or "refused: " and why.
+// shown reads a text as a column would, and shows the value, or "refused: " and the reason.
 func shown(t *testing.T, as Kind, c Column, op Op, format, text string) string {
 	t.Helper()
 	read, ok := NewReader(as, c, op, format)
@@ -44,7 +44,7 @@ func shown(t *testing.T, as Kind, c Column, op Op, format, text string) string {
 	return show(v)
 }
 
-// want is a prefix, so that a refusal need not be spelled out.
+// The wanted text is only a prefix, so that a test need not spell out a refusal.
 type conversion struct {
 	column Column
 	text   string
@@ -127,7 +127,7 @@ func TestFloatsAreTheNearestOneButNeverAnotherNumber(t *testing.T) {
 		{f64, "9007199254740993", "refused: a 64-bit float cannot hold the whole number"},
 		{f64, "+00000009007199254740992", "float 9.007199254740992e+15"},
 		{f64, "9007199254740993.5", "float 9.007199254740994e+15"},
-		{f64, "100000000000000000000000", "refused"}, // its nearest float is a little less
+		{f64, "100000000000000000000000", "refused"}, // its nearest float is slightly less
 		{f64, "1e23", "float 1e+23"},
 		{f64, "1e309", "refused"},
 		{f64, "1e-400", "refused"},
@@ -147,7 +147,7 @@ func TestNumericsAreExactOrRefused(t *testing.T) {
 	free := Column{Kind: KindNumeric}
 	money := Column{Kind: KindNumeric, Precision: 6, Scale: 2}
 	check(t, []conversion{
-		{free, "1.50", "numeric 1.50"}, // the scale is kept: it is what was written
+		{free, "1.50", "numeric 1.50"}, // the scale stays as it was written
 		{free, "+007.0", "numeric 7.0"},
 		{free, "-0.00", "numeric 0.00"},
 		{free, "-.5", "numeric -0.5"},
@@ -242,7 +242,7 @@ func TestTimestampsKeepEveryMicrosecondOrAreRefused(t *testing.T) {
 		{at, "", "2024-02-29 12:00:00", "refused"},
 		{at, "", "2024-02-29T12:00:60Z", "refused"},
 		{at, "", "0000-12-31T23:59:59Z", "refused"},
-		{at, "", "0001-01-01T00:00:00+01:00", "refused"}, // still year 0 in UTC
+		{at, "", "0001-01-01T00:00:00+01:00", "refused"}, // still the year 0 in UTC
 		{at, "", "9999-12-31T23:59:59.999999Z", "timestamp 9999-12-31T23:59:59.999999Z"},
 		{at, "", "1700000000", "refused"},
 		{at, "unix", "1700000000", "timestamp 2023-11-14T22:13:20Z"},
@@ -251,7 +251,7 @@ func TestTimestampsKeepEveryMicrosecondOrAreRefused(t *testing.T) {
 		{at, "unix", "1700000000.12345600000", "timestamp 2023-11-14T22:13:20.123456Z"},
 		{at, "unix", "-0.5", "timestamp 1969-12-31T23:59:59.5Z"},
 		{at, "unix", "1.7e9", "refused"},
-		{at, "unix", "1700000000000", "refused"}, // milliseconds by mistake: year 55840
+		{at, "unix", "1700000000000", "refused"}, // milliseconds by mistake: the year 55840
 		{at, "unix", "99999999999999999999", "refused"},
 		{at, "unix", "", "refused"},
 		{at, "unix_ms", "1700000000123", "timestamp 2023-11-14T22:13:20.123Z"},
@@ -331,7 +331,7 @@ func TestFormatsThatCannotTellADayAreRefused(t *testing.T) {
 		{KindTimestamp, "YYYY-MM-DD", false},
 		{KindTimestamp, "15:04", false},
 		{KindTimestamp, "2006-01", false},
-		{KindTimestamp, time.RFC1123, false}, // short name of a zone
+		{KindTimestamp, time.RFC1123, false}, // only a short name of the zone
 		{KindTimestamp, time.RFC1123Z, true},
 		{KindDate, "unix", false},
 		{KindDate, "02.01.2006", true},
@@ -342,7 +342,7 @@ func TestFormatsThatCannotTellADayAreRefused(t *testing.T) {
 	}
 }
 
-// The scan for names meets any valid JSON text.
+// twiceNamed must handle any valid JSON text.
 func TestNamesOfMembersAreComparedAsTheyAreRead(t *testing.T) {
 	for text, want := range map[string]string{
 		`{}`: "", `[]`: "", `"a"`: "", `1`: "", `{"a":{"a":{"a":1}}}`: "", `[{"a":1},{"a":2}]`: "", `{"a":["a","a"],"b":"a"}`: "",

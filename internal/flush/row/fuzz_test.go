@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// fuzz feeds texts to a reader; whatever it accepts must mean the same as the text.
+// fuzz feeds texts to a reader. If the reader accepts a text, the value must mean the same as the text.
 func fuzz(f *testing.F, read Reader, same func(text string, v Value) bool, seeds ...string) {
 	for _, s := range seeds {
 		f.Add(s)
@@ -33,7 +33,7 @@ func fuzz(f *testing.F, read Reader, same func(text string, v Value) bool, seeds
 	})
 }
 
-// rational is the exact worth of a decimal text, or nil if it is none or too large to compute.
+// rational returns the exact value of a decimal text. It returns nil for any other text, and for a number that is too large to compute.
 func rational(text string) *big.Rat {
 	if i := strings.IndexAny(text, "eE"); i >= 0 {
 		if n, err := strconv.Atoi(text[i+1:]); err != nil || n > 2000 || n < -2000 {
@@ -92,7 +92,7 @@ func FuzzNumericOfAPrecisionHoldsItsDigits(f *testing.F) {
 		if worth == nil {
 			return
 		}
-		// It fits if worth·10^scale is a whole number of at most precision digits.
+		// The number fits if number·10^scale is a whole number with at most precision digits.
 		ten := func(n int) *big.Rat {
 			return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil))
 		}
@@ -193,7 +193,7 @@ func FuzzRecordJSONLosesNothing(f *testing.F) {
 	f.Add("7", "a_base64", "</script>\u2028", false)
 	f.Fuzz(func(t *testing.T, key, name, text string, ok bool) {
 		if !utf8.ValidString(name) || strings.HasPrefix(name, "$") || strings.ContainsRune(name, 0) {
-			t.Skip() // no column or input is called so
+			t.Skip() // no column or input has such a name
 		}
 		inputs := []string{name, "$value"}
 		out := RecordJSON(inputs, Record{Key: key, Inputs: []Raw{{Text: text, OK: ok}, {Text: "1", OK: true}}, Gone: true})
@@ -221,7 +221,7 @@ func FuzzRecordJSONLosesNothing(f *testing.F) {
 	})
 }
 
-// recovered reads a member as somebody would who wants the record back.
+// recovered reads a member as a person would who wants the record back.
 func recovered(t *testing.T, members map[string]any, name string) string {
 	t.Helper()
 	if coded, ok := members[name+base64Suffix].(string); ok {

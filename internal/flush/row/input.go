@@ -7,55 +7,53 @@ const (
 	InputID         = "$id"         // stream: the entry's id
 	InputKey        = "$key"        // scan: the key
 	InputMember     = "$member"     // zset and scan: the member of a set
-	InputScore      = "$score"      // zset and scan: and its score
+	InputScore      = "$score"      // zset and scan: the score of the member
 	InputGeneration = "$generation" // scan: the number of the pass
 )
 
-// Listed is the text of a listed row that has more than its key.
+// Listed is the last text of a row that flush.KeyLister returns, if the row has a value outside of its key.
 const Listed = "1"
 
 // Inputs are the inputs that a source can deliver.
 type Inputs struct {
-	// Names are the inputs that the source itself knows: $field and $value of
-	// counters, and captures such as id of "user:<id>".
+	// Names are the inputs that the source itself defines: $field and $value of counters, and captures such as id of "user:<id>".
 	Names []string
-	// Fields: every other name is a field of the row's hash.
+	// Fields means that every other name is a field of the record's hash.
 	Fields bool
-	// Lacks explains, with the remedy, why the source does not deliver an expected input.
+	// Lacks explains why the source does not deliver an input that a user may expect, with the remedy.
 	Lacks map[string]string
-	// Guarantee is what makes the write of a record exactly once.
+	// Guarantee is the reason why each record is written exactly once.
 	Guarantee Guarantee
-	// Spelled: rows are searched for in the source by the texts of their keys, so that a record whose key says
-	// the same in another way ("007", a UUID in capitals) does not fit.
+	// Spelled means that baton searches for a row's record by the texts of the row's key. Therefore a record does not fit if it spells its
+	// key in another way than its row would ("007", a UUID in capitals).
 	Spelled bool
 }
 
-// Guarantee is how a source's records are written exactly once, though a page may be read and
-// written again after any failure.
+// Guarantee is the reason why a source's records are written exactly once, although a page may be read and written again after any failure.
 type Guarantee int
 
 const (
-	// ByState means that a record has the present state of its row, and writing it again changes
-	// nothing. Columns must not be added to, nor rows inserted without a key.
+	// ByState means that a record has the present state of its row, and that writing it again changes nothing. A job with this guarantee
+	// must not add increments to columns, and must not insert rows without a key.
 	ByState Guarantee = iota
-	// ByPass is ByState, and every pass delivers every record again. One that does not
-	// fit is put aside once, not with each pass.
+	// ByPass means the same as ByState, and that every pass delivers every record again. A record that does not fit becomes a dead letter
+	// only once, and not in each pass.
 	ByPass
-	// ByChanges is ByState, and every page moves the source's place, which is kept in the database.
+	// ByChanges means the same as ByState, and that every page moves the source's position, which is in the database.
 	ByChanges
-	// ByLedger is that the pages of a stage are numbered parts, the same at every
-	// reading, and the ledger in the database knows those that are written.
+	// ByLedger means that the pages of a stage are numbered parts, and that every reading gives the same parts. The ledger in the database
+	// has the numbers of the written parts.
 	ByLedger
-	// ByPosition is that every page moves the source's place, which is kept in the database.
+	// ByPosition means that every page moves the source's position, which is in the database.
 	ByPosition
-	// ByMark means that $value is a total that only the producers write. The difference to its mark in
-	// the database is written.
+	// ByMark means that $value is a total that only the producers write. The mark is the part of this total that the database has already
+	// added. Baton writes the difference between the total and the mark.
 	ByMark
 )
 
-// Placed reports whether the source's place is kept in the database, and every page moves it.
+// Placed reports whether the database stores the source's position. If it does, every page moves that position.
 func (g Guarantee) Placed() bool { return g == ByPosition || g == ByChanges }
 
-// Once reports whether each record is written once, so that it may be added, or inserted
+// Once reports whether each record is written only once. Then a job may add the record's value to a column, or insert the record as a row
 // without a key.
 func (g Guarantee) Once() bool { return g >= ByLedger }

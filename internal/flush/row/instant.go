@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// The named formats of a timestamp or date; anything else is a layout.
+// These are the named formats of a timestamp or date. Any other text is a layout of Go's package time.
 const (
 	formatUnix      = "unix"
 	formatUnixMilli = "unix_ms"
 	formatRFC3339   = "rfc3339"
 )
 
-// Databases agree on the years 1 to 9999, and RFC 3339 can write no other.
+// All databases can store the years 1 to 9999, and RFC 3339 has no other years.
 const (
 	firstSecond = -62135596800 // 0001-01-01T00:00:00Z
 	lastSecond  = 253402300799 // 9999-12-31T23:59:59Z
 )
 
-// CheckFormat refuses a format that could not say which day it was.
+// CheckFormat refuses a format that a column of this kind cannot use, such as a format that does not determine the day.
 func CheckFormat(k Kind, format string) error {
 	switch format {
 	case "", formatRFC3339:
@@ -37,15 +37,16 @@ func CheckFormat(k Kind, format string) error {
 	day := time.Date(2001, 2, 3, 0, 0, 0, 0, time.UTC)
 	for _, other := range []time.Time{day.AddDate(1, 0, 0), day.AddDate(0, 1, 0), day.AddDate(0, 0, 1)} {
 		if day.Format(format) == other.Format(format) {
-			return fmt.Errorf("format %q is not a layout that has year, month and day: write the moment 2006-01-02 15:04:05 in "+
-				"your own form, "+
+			return fmt.Errorf("format %q is not a layout with year, month and day: write the time 2006-01-02 15:04:05 in "+
+				"the form of your data, "+
 				"or use unix, unix_ms or rfc3339", format)
 		}
 	}
 	return nil
 }
 
-// timestampReader reads instants to the microsecond. A layout without an offset is in UTC.
+// timestampReader returns a Reader of times. The Reader refuses a time that is finer than a microsecond, or finer than the column's unit. A
+// time without an offset is in UTC.
 func timestampReader(c Column, format string) Reader {
 	unit := max(c.TimeUnit, time.Microsecond)
 	parse := instantParser(format)
@@ -58,7 +59,7 @@ func timestampReader(c Column, format string) Reader {
 			return Value{}, fmt.Errorf("%s is outside of the years 1 to 9999", Quote(s))
 		}
 		if t.Nanosecond()%int(unit) != 0 {
-			return Value{}, fmt.Errorf("%s is finer than %v, which is all that the column keeps", Quote(s), unit)
+			return Value{}, fmt.Errorf("%s is finer than %v, the smallest unit that the column keeps", Quote(s), unit)
 		}
 		return Timestamp(t), nil
 	}
@@ -87,7 +88,7 @@ func parseLayout(layout, what, s string) (time.Time, error) {
 	return t, nil
 }
 
-// tooFine finds what package time drops silently: digits of a fraction of a second beyond the
+// tooFine reports whether a fraction of a second has more than nine digits, because package time would silently drop the digits after the
 // ninth.
 func tooFine(s string) bool {
 	for i := 0; i+9 < len(s); i++ {
@@ -103,7 +104,7 @@ func tooFine(s string) bool {
 	return false
 }
 
-// parseUnix reads a decimal number of seconds shifted by digits, exactly: a
+// parseUnix parses a decimal number of seconds, whose point is shifted by the given number of digits. It does not use a float, because a
 // float would lose microseconds.
 func parseUnix(s string, shift int) (time.Time, error) {
 	d, ok := scanDecimal(s)
@@ -128,8 +129,8 @@ func parseUnix(s string, shift int) (time.Time, error) {
 	return time.Unix(n, nanos), nil
 }
 
-// dateReader reads calendar days. A text with a time of day is refused: the
-// column would not keep it.
+// dateReader returns a Reader of calendar days. The Reader refuses a text with a time of day, because the column would not store the time
+// of day.
 func dateReader(format string) Reader {
 	layout, what := format, "of the layout "+Quote(format)
 	if format == "" || format == formatRFC3339 {

@@ -6,23 +6,21 @@ import (
 	"strings"
 )
 
-// maxShift is the maximum exponent: "1e1000000000" is twelve bytes, and must not become a
-// gigabyte.
+// maxShift is the maximum exponent. Without a limit the twelve characters "1e1000000000" would become a gigabyte of digits.
 const maxShift = 1000
 
-// decimalText is a decimal number, taken apart but not yet calculated with.
+// decimalText is a decimal number, split into its parts before any arithmetic.
 type decimalText struct {
 	source   string
 	negative bool
-	digits   string // before the point, without leading zeros
-	fraction string // after the point, as written
+	digits   string // the digits before the point, without leading zeros
+	fraction string // the digits after the point, as written
 	dot      bool
-	shifted  bool // has an exponent
+	shifted  bool // the number has an exponent
 	exponent int64
 }
 
-// scanDecimal parses "-12.50e3". It refuses infinity, NaN, hexadecimal and digit separators:
-// databases differ on them.
+// scanDecimal parses "-12.50e3". It refuses infinity, NaN, hexadecimal and digit separators, since databases treat them differently.
 func scanDecimal(s string) (decimalText, bool) {
 	d := decimalText{source: s}
 	rest := s
@@ -55,7 +53,7 @@ func scanDecimal(s string) (decimalText, bool) {
 	if n = countDigits(rest[1+sign:]); n == 0 || 1+sign+n != len(rest) {
 		return d, false
 	}
-	// Beyond 64 bits ParseInt gives the nearest one, which is as far out of range.
+	// For an exponent of more than 64 bits, ParseInt returns the nearest number, which also exceeds maxShift.
 	d.exponent, _ = strconv.ParseInt(rest[1:], 10, 64)
 	return d, true
 }
@@ -69,13 +67,12 @@ func countDigits(s string) int {
 	return len(s)
 }
 
-// whole reports whether the text has digits only, so that a whole number was meant.
+// whole reports whether the text has neither a point nor an exponent.
 func (d decimalText) whole() bool { return !d.dot && !d.shifted }
 
 func (d decimalText) zero() bool { return d.digits == "" && strings.Trim(d.fraction, "0") == "" }
 
-// unshifted moves the point by the exponent, so that none is left. ok is false
-// when that takes too many digits.
+// unshifted moves the point by the exponent, so that no exponent remains. ok is false if that needs too many digits.
 func (d decimalText) unshifted() (decimalText, bool) {
 	if !d.shifted {
 		return d, true
@@ -98,8 +95,7 @@ func (d decimalText) unshifted() (decimalText, bool) {
 	return out, true
 }
 
-// plain writes an unshifted number in canonical form: no plus, no leading zeros, a digit before
-// the point.
+// plain formats an unshifted number in canonical form: no plus, no leading zeros, and a digit before the point.
 func (d decimalText) plain() string {
 	digits := d.digits
 	if digits == "" {
@@ -114,7 +110,7 @@ func (d decimalText) plain() string {
 		size += 1 + len(d.fraction)
 	}
 	if size == len(d.source) && d.source[0] != '+' && (sign == "") == (d.source[0] != '-') {
-		return d.source // as long as the plain form, so it is the plain form
+		return d.source // the plain form has the same length as the source, so both are equal
 	}
 	if d.fraction == "" {
 		return sign + digits
@@ -122,7 +118,7 @@ func (d decimalText) plain() string {
 	return sign + digits + "." + d.fraction
 }
 
-// parseDecimal reads a decimal number, and resolves its exponent.
+// parseDecimal parses a decimal number. The result has no exponent.
 func parseDecimal(s string) (decimalText, error) {
 	written, ok := scanDecimal(s)
 	if !ok {
@@ -135,8 +131,7 @@ func parseDecimal(s string) (decimalText, error) {
 	return d, nil
 }
 
-// PlainDecimal parses a decimal number into its canonical form: digits without an exponent and
-// without needless zeros at either end.
+// PlainDecimal parses a decimal number into its canonical form: digits without an exponent, and without needless zeros at either end.
 func PlainDecimal(s string) (string, error) {
 	d, err := parseDecimal(s)
 	if err != nil {
@@ -146,7 +141,7 @@ func PlainDecimal(s string) (string, error) {
 	return d.plain(), nil
 }
 
-// numericReader reads exact decimal numbers.
+// numericReader returns a Reader of exact decimal numbers.
 func numericReader(c Column) Reader {
 	return func(s string) (Value, error) {
 		d, err := parseDecimal(s)
@@ -160,8 +155,8 @@ func numericReader(c Column) Reader {
 	}
 }
 
-// fits reports whether numeric(precision, scale) holds the number exactly. A
-// negative scale, which PostgreSQL has, counts zeros before the point.
+// fits reports whether numeric(precision, scale) can store the number exactly. PostgreSQL also allows a negative scale: with the scale -3,
+// the last three digits before the point must be zero.
 func (d decimalText) fits(precision, scale int) bool {
 	if d.zero() {
 		return true
@@ -173,12 +168,12 @@ func (d decimalText) fits(precision, scale int) bool {
 	if scale < 0 {
 		return len(d.digits)-len(strings.TrimRight(d.digits, "0")) >= -scale
 	}
-	// numeric(2,4) holds 0.0012 but not 0.12: its digits begin below the point.
+	// numeric(2,4) can store 0.0012 but not 0.12, because its digits begin at the third place after the point.
 	leading := len(fraction) - len(strings.TrimLeft(fraction, "0"))
 	return d.digits != "" || leading >= scale-precision
 }
 
-// fitsShifted is fits for a number that may have an exponent.
+// fitsShifted works like fits, for a number that may have an exponent.
 func fitsShifted(d decimalText, c Column) bool {
 	plain, ok := d.unshifted()
 	return ok && plain.fits(c.Precision, c.Scale)

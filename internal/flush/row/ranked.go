@@ -5,20 +5,21 @@ import (
 	"slices"
 )
 
-// Ranked is something to be sorted: as much of its order as fits into 64 bits, and where it is.
+// Ranked is an element to sort. Rank is a number of 64 bits that has the same order as the elements, as far as 64 bits can distinguish
+// them. The fields At and Size say where the caller stores the element.
 type Ranked struct {
 	Rank     uint64
 	At, Size uint32
 }
 
-// worthCounting is how many there must be for a sort that counts bytes.
+// worthCounting is the minimum number of elements that SortRanked sorts by counting bytes. For fewer elements this method is not faster.
 const worthCounting = 256
 
-// SortRanked sorts by rank, the lowest first, and leaves those of one rank in their order. It uses spare, as long as
-// all, if there is one; of the two it returns the sorted one first.
+// SortRanked sorts by rank, the lowest rank first, and keeps the order of elements with the same rank. It uses the slice spare as memory,
+// or makes a slice if spare is shorter than the slice all. It returns the sorted slice, and the other slice for the next call.
 //
-// It counts bytes of the ranks, and leaves those out that all ranks have in common: most keys are numbers of one size, and
-// three bytes tell them apart.
+// It sorts by one byte of the ranks after the other, and skips the bytes that are equal in all ranks. Most keys are numbers of similar
+// size, which differ in only three bytes.
 func SortRanked(all, spare []Ranked) (sorted, other []Ranked) {
 	if len(all) < worthCounting {
 		slices.SortStableFunc(all, func(a, b Ranked) int { return cmp.Compare(a.Rank, b.Rank) })
@@ -36,7 +37,7 @@ func SortRanked(all, spare []Ranked) (sorted, other []Ranked) {
 		if byte(differ>>shift) == 0 {
 			continue
 		}
-		var begin [257]int // of each byte's places
+		var begin [257]int // where the elements with each byte begin
 		for i := range all {
 			begin[int(byte(all[i].Rank>>shift))+1]++
 		}
@@ -53,7 +54,7 @@ func SortRanked(all, spare []Ranked) (sorted, other []Ranked) {
 	return all, spare
 }
 
-// SameRank is how many of the sorted ones, of one at least, have the rank of the first.
+// SameRank returns how many of the sorted elements have the same rank as the first. There must be at least one element.
 func SameRank(sorted []Ranked) int {
 	n := 1
 	for n < len(sorted) && sorted[n].Rank == sorted[0].Rank {

@@ -12,13 +12,13 @@ import (
 // Record is one record of a source before the mapping: raw texts in the order of the source's
 // inputs.
 type Record struct {
-	Key    string // its name in the source: the hash field, the row's id
+	Key    string // the record's name in the source: the hash field, or the row's id
 	Inputs []Raw
-	Gone   bool  // this row no longer exists
-	Err    error // why the source could not read it; goes to the dead letters
+	Gone   bool  // the record's row no longer exists
+	Err    error // why the source could not read the record, which then becomes a dead letter
 }
 
-// Size is the text that the record holds, in bytes.
+// Size returns the length of the record's texts, in bytes.
 func (r *Record) Size() int {
 	size := len(r.Key)
 	for i := range r.Inputs {
@@ -27,31 +27,30 @@ func (r *Record) Size() int {
 	return size
 }
 
-// Raw is one raw text; OK is false where the source has no such field.
+// Raw is one raw text. OK is false if the source has no such field.
 type Raw struct {
 	Text string
 	OK   bool
 }
 
-// Names and suffixes of members of a dead letter.
+// These are names and suffixes of members of a dead letter.
 const (
-	base64Suffix = "_base64" // at a name: a text that JSON could not carry
+	base64Suffix = "_base64" // at the end of a name: the text could not be stored in JSON
 	memberGone   = "$gone"
 	memberUnread = "$unread"
-	memberCut    = "$cut" // the names of the members that were cut; theirs end in cutSuffix
+	memberCut    = "$cut" // lists the names of members that were cut; these names end in cutSuffix
 	cutSuffix    = "_cut"
 )
 
-// RecordJSON writes a record as a dead letter keeps it: a JSON object of its key
-// and its inputs by name, null where the source had none.
+// RecordJSON formats a record for a dead letter. The JSON object contains the record's key and its inputs by name, except $generation. The
+// value is null for an input that the source did not have.
 //
 //	{"key":"7","id":"7","name":"Ann","age":"unknown"}
 //
-// Nothing is lost in it: a text that is not UTF-8, or has a NUL byte, is written
-// in base64 under its name with "_base64" appended, and so is every text whose
-// name already ends so. "key" becomes "$key" where an input is called "key".
-// A record whose row no longer exists has "$gone": true, one that its source could
-// not read has "$unread": true. ParseRecordJSON is the inverse.
+// The JSON loses no byte of a text. If a text is not UTF-8, or has a NUL byte, it is written in base64, and its name gets the suffix
+// "_base64". A text whose name already ends in "_base64" is treated in the same way. The member "key" is called "$key" if an input is
+// called "key". A record whose row no longer exists has "$gone": true. A record that the source could not read has "$unread": true.
+// ParseRecordJSON is the inverse.
 func RecordJSON(inputs []string, r Record) string {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -61,7 +60,7 @@ func RecordJSON(inputs []string, r Record) string {
 			break
 		}
 		if inputs[i] == InputGeneration {
-			continue // it belongs to the pass, not to the record
+			continue // the generation is a property of the pass, and not of the record
 		}
 		b.WriteByte(',')
 		writeMember(&b, inputs[i], raw)
@@ -76,7 +75,8 @@ func RecordJSON(inputs []string, r Record) string {
 	return b.String()
 }
 
-// keyMember is the member name of the record's key, given these inputs.
+// keyMember returns the name of the JSON member that contains the record's key. The name depends on whether one of the inputs is called
+// "key".
 func keyMember(inputs []string) string {
 	if slices.Contains(inputs, "key") {
 		return "$key"
@@ -101,6 +101,6 @@ func writeMember(b *bytes.Buffer, name string, raw Raw) {
 func writeString(b *bytes.Buffer, s string) {
 	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string into a buffer: neither can fail
+	_ = e.Encode(s) // encoding a string into a buffer cannot fail
 	b.Truncate(b.Len() - 1)
 }

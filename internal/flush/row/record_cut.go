@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// CutRecordJSON shortens the texts of a record that are longer than limit bytes, for a database
-// that cannot hold them. It appends "_cut" to their names and lists the names in "$cut":
-// ParseRecordJSON returns ErrCutRecord for each. A record without such texts is unchanged.
+// CutRecordJSON shortens each text that is longer than limit bytes, for a database that cannot store such texts. It appends "_cut" to the
+// names of these texts, and lists the names in "$cut". ParseRecordJSON returns ErrCutRecord for these texts. A record without such texts
+// stays unchanged.
 func CutRecordJSON(record string, limit int) string {
 	if len(record) <= limit {
 		return record

@@ -10,29 +10,30 @@ import (
 	"strings"
 )
 
-// The errors of a dead letter that cannot be replayed, matched by errors.Is.
+// These errors mean that a dead letter cannot be replayed. They are matched by errors.Is.
 var (
-	// ErrCutRecord: the database could not hold the whole record.
+	// ErrCutRecord means that the database could not store the whole record.
 	ErrCutRecord = errors.New("flush: the record was shortened in the dead letter")
-	// ErrUnreadRecord: the source itself could not read the record.
+	// ErrUnreadRecord means that the source itself could not read the record.
 	ErrUnreadRecord = errors.New("flush: the source could not read the record")
-	// ErrNoInput: the record lacks an input that the mapping needs now.
+	// ErrNoInput means that the record lacks an input that the present mapping needs.
 	ErrNoInput = errors.New("flush: the record lacks this input")
 )
 
-// ParseRecordJSON parses a record of RecordJSON: every byte of its key and of these inputs, in
-// their order. The inputs may differ from those at the time of writing, because a job's mapping
-// may have changed: ErrNoInput for one that the record lacks. ErrCutRecord for a shortened
-// record, ErrUnreadRecord for one that the source could not read.
+// ParseRecordJSON parses a record that RecordJSON wrote. It returns the exact texts of the record's key and of the given inputs, in the
+// order of inputs. The given inputs may differ from the inputs that were written, because the job's mapping may have changed.
+// ParseRecordJSON returns ErrNoInput for an input that the record lacks, ErrCutRecord for a shortened record, and ErrUnreadRecord for a
+// record that the source could not read.
 func ParseRecordJSON(inputs []string, text string) (Record, error) {
 	return RepairRecordJSON(inputs, text, nil)
 }
 
-// RepairRecordJSON is ParseRecordJSON with replacements for some inputs, also missing ones.
+// RepairRecordJSON works like ParseRecordJSON, and replaces some inputs with the values in mend. mend may also contain inputs that the
+// record lacks.
 func RepairRecordJSON(inputs []string, text string, mend map[string]Raw) (Record, error) {
 	p, err := parseMembers(text)
 	if err != nil {
-		return Record{}, fmt.Errorf("the record is not one that baton wrote: %w", err)
+		return Record{}, fmt.Errorf("the record was not written by baton: %w", err)
 	}
 	r := Record{Gone: p.gone}
 	if r.Key, err = p.key(); err != nil {
@@ -65,7 +66,7 @@ func RepairRecordJSON(inputs []string, text string, mend map[string]Raw) (Record
 	return r, errors.Join(problems...)
 }
 
-// members is a record's parsed JSON object.
+// members is the parsed JSON object of a record.
 type members struct {
 	first        member // the key
 	inputs       []member
@@ -73,7 +74,7 @@ type members struct {
 	cut          []string
 }
 
-// member is one text of a record, nil for null, with its name in JSON.
+// member is one text of a record with its name in JSON. The text is nil for null.
 type member struct {
 	name string
 	text *string
@@ -92,7 +93,7 @@ func parseMembers(text string) (p members, err error) {
 		if err != nil {
 			return p, errNoObject
 		}
-		name, _ := t.(string) // an object's member begins with one
+		name, _ := t.(string) // a member of an object begins with a name
 		var value any
 		if err := d.Decode(&value); err != nil {
 			return p, fmt.Errorf("member %q: %w", name, err)
@@ -154,11 +155,11 @@ func (p *members) key() (string, error) {
 			return "", fmt.Errorf("its key: %w", ErrCutRecord)
 		}
 	}
-	return "", fmt.Errorf("the record is not one that baton wrote: its first member is %q and not its key", p.first.name)
+	return "", fmt.Errorf("the record was not written by baton: its first member is %q, but should be its key", p.first.name)
 }
 
-// writtenWith reports whether these are the inputs that the record was written with.
-// Then the place of a member says which input it is, whatever their names are like.
+// writtenWith reports whether the record was written with these inputs. If it was, the inputs are found by the order of the members, and
+// not by their names.
 func (p *members) writtenWith(inputs []string) bool {
 	if len(p.inputs) != len(inputs) || len(p.cut) > 0 {
 		return false
@@ -175,7 +176,7 @@ func (p *members) writtenWith(inputs []string) bool {
 	return true
 }
 
-// find finds an input by its name.
+// find returns the input with that name.
 func (p *members) find(name string) (Raw, error) {
 	for _, m := range p.inputs {
 		if raw, err := m.raw(name); err == nil {
@@ -190,15 +191,15 @@ func (p *members) find(name string) (Raw, error) {
 	return Raw{}, ErrNoInput
 }
 
-// isCut reports whether the input's member was cut, in whatever form it was.
+// isCut reports whether the input's member was cut, in plain or base64 form.
 func (p *members) isCut(name string) bool {
 	return slices.Contains(p.cut, name) || slices.Contains(p.cut, name+base64Suffix)
 }
 
 var errOther = errors.New("this is another input")
 
-// raw is the member as the input of that name; errOther if it is another one. A text whose name
-// ends in base64Suffix is always encoded, so the bare name means null only.
+// raw returns the text of the member if the member is the input with that name, and otherwise errOther. A text whose input name ends in
+// base64Suffix is always encoded, so its member has a second suffix. A member without the second suffix can only be null.
 func (m member) raw(name string) (Raw, error) {
 	switch {
 	case m.name == name && m.text == nil:

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// names that come close to how members are called.
+// names are similar to the names of the members.
 var names = rapid.OneOf(
 	rapid.SampledFrom([]string{"key", "$key", "key_base64", "$key_base64", "a", "a_base64", "a_base64_base64", "a_cut", "$gone", "$cut",
 		"$unread", "$value", ""}),
@@ -42,7 +42,7 @@ func TestEveryRecordIsReadBackByteForByte(t *testing.T) {
 	})
 }
 
-// The mapping may have changed since: what is still wanted is found by its name.
+// The mapping may have changed since the letter was written. Inputs that it still needs are found by their names.
 func TestRecordIsReadBackForOtherInputs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		field := names.Filter(func(s string) bool { return s != "key" && s != "$key" })
@@ -108,7 +108,7 @@ func TestMendedInputsStandForThoseOfTheRecord(t *testing.T) {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
-	// What the source could not read has to be given whole.
+	// If the source could not read a record, the repair must supply all inputs.
 	mend := map[string]Raw{"a": {"1", true}}
 	const unread = `{"key":"7","a":null,"b":null,"$unread":true}`
 	if _, err := RepairRecordJSON([]string{"a", "b"}, unread, mend); !errors.Is(err, ErrUnreadRecord) {
@@ -135,7 +135,7 @@ func FuzzRecordsAreReadBack(f *testing.F) {
 	f.Add(`{"key":"7","a":"1"}`, "a", "k", "\xff", true)
 	f.Add(`{"key":"7","a_cut":"1","$cut":["a"]}`, "a_base64", "\x00", "", false)
 	f.Fuzz(func(t *testing.T, text, name, key, value string, ok bool) {
-		_, _ = ParseRecordJSON([]string{name}, text) // whatever it is, no panic
+		_, _ = ParseRecordJSON([]string{name}, text) // must not panic for any text
 		if !ok {
 			value = ""
 		}

@@ -11,14 +11,15 @@ import (
 	"baton/internal/redisconn"
 )
 
-// stagingCommands are those of every source that stages.
+// stagingCommands are the commands that every source with a stage sends.
 var stagingCommands = []string{"TYPE K", "EXISTS K", "RENAME K S", "TYPE S", "EXISTS S", "PERSIST S", "UNLINK S",
 	"EXISTS M", "HGET M id", "HMGET M id", "HSET M id 1", "UNLINK M", "EVAL s 3 K S M", "EVALSHA s 3 K S M"}
 
-// captureName is a name in a pattern of keys.
+// captureName matches a captured name, such as <id>, in a pattern of keys.
 var captureName = regexp.MustCompile(`<[^<>]+>`)
 
-// Access is the list of commands that the source sends to Redis, be it a Cluster or one server; with wait also those that wait for work.
+// Access lists the commands that the source sends to Redis. The argument cluster says whether Redis is a Cluster. If the argument wait is
+// true, the list also contains the commands that wait for changes.
 func (d Source) Access(wait, cluster bool) redisconn.Access {
 	commands := func(holds string) []string {
 		all := d.commands(d.options, holds)
@@ -36,7 +37,7 @@ func (d Source) Access(wait, cluster bool) redisconn.Access {
 	}
 	live, row := d.live()
 	for _, key := range live {
-		p := redisconn.Place{ByType: commands, Key: ofOne(key), Names: map[string]string{}, Patterns: map[string]string{}}
+		p := redisconn.KeyCommands{ByType: commands, Key: ofOne(key), Names: map[string]string{}, Patterns: map[string]string{}}
 		stage := staging.Key{Live: key}
 		for word, name := range map[string]string{
 			"K": key, "S": stage.StageKey(), "M": stage.MetaKey(), "I": stage.IndexKey(),
@@ -44,20 +45,21 @@ func (d Source) Access(wait, cluster bool) redisconn.Access {
 		} {
 			p.Names[word], p.Patterns[word] = ofOne(name), redisconn.Glob(strings.Split(name, anyCapture)...)
 		}
-		a.Places = append(a.Places, p)
+		a.Keys = append(a.Keys, p)
 	}
 	return a
 }
 
-// anyCapture stands in keys for what their pattern captures. It is no UTF-8, so no text of a configuration has it.
+// anyCapture replaces each captured name, such as <id>, in a pattern of keys. It is not valid UTF-8, so it occurs in no text of a
+// configuration.
 const anyCapture = "\xff"
 
-// ofOne is the key of one row.
+// ofOne returns the key of an example row, in which "1" replaces each captured name.
 func ofOne(key string) string { return strings.ReplaceAll(key, anyCapture, "1") }
 
-// live are the keys that are staged or read directly, one for each shard: for rows and for
-// counters with a key each, the index of changes or one of these keys. row is the key of a row, with
-// anyCapture in it; "" without one.
+// live returns the live keys, one for each shard. If each row or counter has its own key, the live key is the index of changes. If there is
+// no index, the live key is the pattern of a row's key. The result row is this pattern, with anyCapture for each captured name, or "" if
+// rows have no keys of their own.
 func (d Source) live() (keys []string, row string) {
 	if !d.Keyed() {
 		return d.keys, ""

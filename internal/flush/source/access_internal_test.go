@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Whoever may do what the preflight asks for may run the scripts of a stage to their ends: a script
-// that is refused in the middle has done half of what it should.
+// A user with the permissions that the preflight checks must be able to run each script of a stage to its end. A script that is refused in
+// the middle has done only half of its work.
 func TestPreflightAsksForWhatScriptsOfAStageCall(t *testing.T) {
 	asked := map[string]bool{}
 	for _, command := range slices.Concat(indexCommands("set"), indexCommands("zset")) {
@@ -23,7 +23,7 @@ func TestPreflightAsksForWhatScriptsOfAStageCall(t *testing.T) {
 	call := regexp.MustCompile(`redis\.p?call\((?:\w+ and )?'([A-Z]+)'(?: or '([A-Z]+)')?`)
 	for _, script := range scripts {
 		if filepath.Base(script) == "stage_mark.lua" {
-			continue // an operator's order to replay runs it, no flush does
+			continue // a replay by an operator runs this, and no flush does
 		}
 		text, err := os.ReadFile(script)
 		if err != nil {
@@ -39,13 +39,13 @@ func TestPreflightAsksForWhatScriptsOfAStageCall(t *testing.T) {
 	}
 }
 
-// The preflight tries one key of many, and grants all of them.
+// The preflight tries one key of a pattern. The user's permissions must cover all of its keys.
 func TestPreflightGrantsEveryKeyOfAPattern(t *testing.T) {
 	d, err := Describe(Options{Job: "views", Type: "counters", Key: "a^:<id>:views"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := d.Access(false, false).Places[0]
+	p := d.Access(false, false).Keys[0]
 	for word, want := range map[string][2]string{
 		"K": {"a^:1:views", `a\^:*:views`},
 		"R": {"a^:1:views", `a\^:*:views`},

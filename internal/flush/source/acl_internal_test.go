@@ -37,12 +37,12 @@ func TestTheDocumentedUserCanFlush(t *testing.T) {
 	}
 }
 
-// fewRights are a job of one kind of source, for a user who has the commands that doctor asks for.
+// fewRights is a job of one kind of source, run by a user who has only the commands that doctor checks.
 type fewRights struct {
 	options Options
 	fill    func(g *rig)
 	run     func(g *rig, store *redisconn.Store) error
-	// spare commands are of other paths: rows that are refused, a trim, what else reads the source.
+	// spare are commands that this job needs only in other cases: rows that are refused, a trim, or other readers of the source.
 	spare string
 }
 
@@ -131,7 +131,7 @@ var withFewRights = map[string]fewRights{
 	},
 }
 
-// passTwice makes a pass, and one that finds a row without a key.
+// passTwice makes a pass, and then one that finds a row without a key.
 func passTwice(j *scanJob, g *rig) error {
 	if err := j.run(g.T.Context()); err != nil {
 		return err
@@ -143,7 +143,7 @@ func passTwice(j *scanJob, g *rig) error {
 	return j.run(g.T.Context())
 }
 
-// Each source runs with the commands that doctor asks for, and fails without any one of them but the spare ones.
+// Each source runs with the commands that doctor checks. It fails if any one of them is missing, apart from the spare ones.
 func TestEachSourceNeedsWhatDoctorAsksForAndNoMore(t *testing.T) {
 	for name, c := range withFewRights {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestEachSourceNeedsWhatDoctorAsksForAndNoMore(t *testing.T) {
 			}
 			c.fill(g)
 			var granted []string
-			for _, p := range described.Access(false, false).Places {
+			for _, p := range described.Access(false, false).Keys {
 				for _, command := range p.Sent(g.Str("TYPE", p.Key)) {
 					granted = append(granted, strings.ToLower(strings.Fields(command)[0]))
 				}

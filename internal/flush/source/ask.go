@@ -14,12 +14,12 @@ import (
 //go:embed *.lua
 var luaFiles embed.FS
 
-// loadScript makes the embedded script name.lua, which takes that many keys.
+// loadScript loads the embedded script name.lua. The argument keys is the number of keys that the script gets.
 func loadScript(name string, keys int) *redis.Script {
 	return redis.NewScript(keys, redisconn.Lua(luaFiles, name))
 }
 
-// askTexts sends commands whose answers are texts. It returns an error at the first refusal.
+// askTexts sends commands whose replies are texts. It returns an error if Redis refuses one of the commands.
 func askTexts(
 	ctx context.Context, c redisconn.Conn, nested bool, read func(*redisconn.Answers) error, commands ...redisconn.Command,
 ) error {
@@ -36,7 +36,7 @@ func askTexts(
 	return c.Ask(ctx, q)
 }
 
-// questionOf makes a question of commands.
+// questionOf combines several commands into one Question.
 func questionOf(commands ...redisconn.Command) *redisconn.Question {
 	return &redisconn.Question{Commands: len(commands), Write: func(buf []byte, i int) []byte {
 		cmd := commands[i]
@@ -45,7 +45,7 @@ func questionOf(commands ...redisconn.Command) *redisconn.Question {
 			switch arg := arg.(type) {
 			case string:
 				buf = redisconn.AppendWord(buf, arg)
-			case int64: // list commands are the ones with numbers, a few items each
+			case int64: // only commands on lists have numbers as arguments, and such a question has few commands
 				buf = redisconn.AppendWord(buf, strconv.FormatInt(arg, 10))
 			default:
 				buf = redisconn.AppendWord(buf, fmt.Sprint(arg))
@@ -55,7 +55,8 @@ func questionOf(commands ...redisconn.Command) *redisconn.Question {
 	}}
 }
 
-// lastReply is the last of the replies as redigo has it, and the index in Sizes where its texts begin.
+// lastReply returns the last reply, with values of the types that redigo returns. The result begin is the index in a.Sizes of this reply's
+// first text.
 func lastReply(a *redisconn.Answers) (values []any, begin int) {
 	begin = len(a.Sizes) - a.Replies[len(a.Replies)-1].Sizes
 	at := 0

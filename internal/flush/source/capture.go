@@ -12,7 +12,7 @@ import (
 	"baton/internal/redisconn"
 )
 
-// CaptureInputs are the inputs that a capture of such keys can deliver: those of a scan, without the number of a pass.
+// CaptureInputs returns the inputs that a capture of these keys can deliver. These are the inputs of a scan, except $generation.
 func CaptureInputs(key, value string) (row.Inputs, error) {
 	in, err := ScanInputs(key, value)
 	in.Names = slices.DeleteFunc(in.Names, func(name string) bool { return name == row.InputGeneration })
@@ -24,7 +24,7 @@ var captureSpec = Spec{
 	Kind: spec.Named("capture"),
 	inputs: func(o Options) (row.Inputs, error) {
 		in, err := CaptureInputs(o.Key, o.Value)
-		in.Spelled = o.OnMissing != "ignore" // as the policy below
+		in.Spelled = o.OnMissing != "ignore" // as in the policy below
 		return in, err
 	},
 	policy: func(o Options) (flush.Policy, error) {
@@ -34,14 +34,15 @@ var captureSpec = Spec{
 			p.VanishedPct = cmp.Or(o.MaxPct, 10)
 		case "ignore":
 		default:
-			return p, fmt.Errorf("on_missing: %q is unknown: it is delete, ignore or null", o.OnMissing)
+			return p, fmt.Errorf("on_missing: %q is unknown: use delete, ignore or null", o.OnMissing)
 		}
 		return p, nil
 	},
-	commands: func(o Options, holds string) []string { // and PSYNC, which no transaction takes
+	commands: func(o Options, holds string) []string { // PSYNC is not listed, because it cannot be checked in a transaction
 		return append(scanSpec.commands(o, holds), "COMMAND", "REPLCONF ACK 1", "PUBLISH baton:capture x")
 	},
-	// CLUSTER NODES shows which slots a master has; SET stands in for a publication, which a Cluster's stream lacks.
+	// CLUSTER NODES shows the slots of a master. In a Cluster, baton uses SET instead of PUBLISH, because the replication stream of a
+	// Cluster contains no publications.
 	clusterCommands: []string{"CLUSTER NODES", "SET baton:capture x"},
 	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {
 		keys, err := NewScan(s, ScanOptions{Job: o.Job, Key: key, Value: o.Value, Inputs: inputs, PageRows: o.Rows, BatchBytes: o.Bytes})

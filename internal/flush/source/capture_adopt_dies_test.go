@@ -12,7 +12,7 @@ import (
 	"baton/internal/flush/mapping"
 )
 
-// dies has the process die at a step, the n-th time that it comes by.
+// dies runs the job until its process dies, at the n-th time that it passes a step.
 func (j *captureJob) dies(step flushtest.Step, n int) {
 	j.t.Helper()
 	passed := 0
@@ -31,14 +31,14 @@ func (j *captureJob) dies(step flushtest.Step, n int) {
 	j.die()
 }
 
-// theirs puts n rows into the table that the job never wrote.
+// theirs inserts n rows that the job never wrote.
 func (j *captureJob) theirs(n int) {
 	for i := range n {
 		j.table.put(fmt.Sprint("extra", i), "theirs")
 	}
 }
 
-// A first pass that died had recorded a place. The next process took its rows for those of an earlier version's job.
+// A first pass that died had recorded a position. The next process took the job for one of an earlier version, and its rows for the job's.
 func TestAFirstPassThatDiesAsksStill(t *testing.T) {
 	for _, otherwise := range []bool{false, true} {
 		g := newRig(t)
@@ -51,13 +51,13 @@ func TestAFirstPassThatDiesAsksStill(t *testing.T) {
 		for i := range 30 {
 			g.Do("SET", fmt.Sprint("s:", i), "ours")
 		}
-		j.dies(flushtest.StepBeforeApply, 4) // the place was moved
+		j.dies(flushtest.StepBeforeApply, 4) // the position was moved
 		if otherwise {
 			j.columns["v"] = mapping.ColumnSpec{From: "$value", Empty: "null"}
 		}
 		j.must(g.Client)
 		if rows := j.table.texts(); rows["differs"] != "theirs" || rows["extra0"] != "theirs" || rows["29"] != "ours" ||
-			*waits != (flush.Waits{Changes: 1, Deletes: 2}) {
+			*waits != (flush.Unaccepted{Changes: 1, Deletes: 2}) {
 			t.Errorf("%+v waits, rows %v", *waits, rows)
 		}
 		j.accept()
@@ -65,7 +65,7 @@ func TestAFirstPassThatDiesAsksStill(t *testing.T) {
 	}
 }
 
-// What a first pass has written before it died is the job's, if the table was empty.
+// If the table was empty, the rows that a first pass wrote before it died are the job's.
 func TestAFirstPassIntoAnEmptyTableThatDiesAsksNothing(t *testing.T) {
 	g := newRig(t)
 	j := newCaptureJob(t, g.redis)
@@ -83,14 +83,14 @@ func TestAFirstPassIntoAnEmptyTableThatDiesAsksNothing(t *testing.T) {
 	}
 	g.Do("DEL", "s:1")
 	g.Do("CONFIG", "SET", "repl-backlog-size", 16384)
-	g.Do("SET", "filler", strings.Repeat("x", 1<<20)) // no node can go on in the stream
+	g.Do("SET", "filler", strings.Repeat("x", 1<<20)) // no node can continue in the stream
 	j.mustEqual(g.Client)
-	if told := j.told(); *waits != (flush.Waits{}) || strings.Contains(told, "job accept") {
+	if told := j.told(); *waits != (flush.Unaccepted{}) || strings.Contains(told, "job accept") {
 		t.Errorf("%+v waits, told %q", *waits, told)
 	}
 }
 
-// A process that dies within an accepted pass leaves it to the next one, with the same bounds.
+// If a process dies in an accepted pass, the next process makes the pass again with the same bounds.
 func TestAnAcceptedPassThatDiesIsMadeAgain(t *testing.T) {
 	for _, step := range []flushtest.Step{flushtest.StepConverted, flushtest.StepRechecked, flushtest.StepSwept, flushtest.StepDiscarded} {
 		t.Run(string(step), func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestAnAcceptedPassThatDiesIsMadeAgain(t *testing.T) {
 	}
 }
 
-// What the application changes while a pass is under way is written behind it, and is nothing to be accepted.
+// Changes of the application during a pass are written after it, and need no acceptance.
 func TestAKeyThatChangesDuringThePassIsNotAskedAbout(t *testing.T) {
 	g := newRig(t)
 	j := newCaptureJob(t, g.redis)
@@ -134,12 +134,12 @@ func TestAKeyThatChangesDuringThePassIsNotAskedAbout(t *testing.T) {
 		return nil
 	})
 	j.mustEqual(g.Client)
-	if told := j.told(); *waits != (flush.Waits{}) || strings.Contains(told, "job accept") {
+	if told := j.told(); *waits != (flush.Unaccepted{}) || strings.Contains(told, "job accept") {
 		t.Errorf("%+v waits, told %q", *waits, told)
 	}
 }
 
-// Somebody accepts while a pass counts again. The pass must not write over that.
+// An operator may accept while a pass counts again. The pass must not overwrite the acceptance.
 func TestWhatIsAcceptedDuringAPassStaysAccepted(t *testing.T) {
 	g := newRig(t)
 	j := newCaptureJob(t, g.redis)
@@ -172,7 +172,8 @@ func TestWhatIsAcceptedDuringAPassStaysAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.watch(nil)
-	if text := j.table.Place("capture", record); text != "waits 0 3" || *waits != (flush.Waits{Deletes: 3}) || j.table.Count("rows") < 5 {
+	text := j.table.Place("capture", record)
+	if text != "waits 0 3" || *waits != (flush.Unaccepted{Deletes: 3}) || j.table.Count("rows") < 5 {
 		t.Errorf("recorded %q, %+v waits, rows %v", text, *waits, j.table.texts())
 	}
 	if told := j.told(); strings.Count(told, "all keys are read") < 2 {

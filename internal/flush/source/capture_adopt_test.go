@@ -15,17 +15,17 @@ import (
 	"baton/internal/flush/row"
 )
 
-// asking is a job that asks before a pass changes what was there, and hears of what waits.
-func asking(j *captureJob) *flush.Waits {
-	waits := &flush.Waits{}
-	j.adopt = flush.Adopt{Differ: tableDiffer{j.table}, OnWaits: func(w flush.Waits) { *waits = w }}
+// asking makes a job ask before a pass changes existing rows. It returns the counts that OnUnaccepted receives.
+func asking(j *captureJob) *flush.Unaccepted {
+	waits := &flush.Unaccepted{}
+	j.adopt = flush.Adopt{Differ: tableDiffer{j.table}, OnUnaccepted: func(w flush.Unaccepted) { *waits = w }}
 	return waits
 }
 
 // tableDiffer compares the texts of rows.
 type tableDiffer struct{ *scanTable }
 
-func (d tableDiffer) Differing(_ context.Context, _ flush.Sink, m *mapping.Mapping, rows []row.Row, own flush.Own,
+func (d tableDiffer) Differing(_ context.Context, _ flush.Sink, m *mapping.Mapping, rows []row.Row, own flush.OwnRows,
 ) ([]flush.Differs, error) {
 	have, passes := d.texts(), d.Rows("rows", own.Column)
 	found := make([]flush.Differs, len(rows))
@@ -51,7 +51,7 @@ func (d tableDiffer) Differing(_ context.Context, _ flush.Sink, m *mapping.Mappi
 	return found, nil
 }
 
-// acceptance is what is recorded of the only digest that there is something of.
+// acceptance returns the record for the digest.
 func (j *captureJob) acceptance(digest string) string {
 	return j.table.Place("capture", flush.AdoptionName(digest))
 }
@@ -69,7 +69,7 @@ func (j *captureJob) accept() {
 	j.table.SetPlace("capture", flush.AdoptionName(digest), text)
 }
 
-// has compares the rows but for that of the mark.
+// has compares the rows, without the row of the mark.
 func (j *captureJob) has(want string) {
 	j.t.Helper()
 	rows := maps.Clone(j.table.texts())
@@ -79,7 +79,7 @@ func (j *captureJob) has(want string) {
 	}
 }
 
-// A first run changed and deleted rows of a table that was there before, without a word.
+// A first run once changed and deleted existing rows of a table without asking.
 func TestAPassAsksBeforeItTouchesRowsThatWereThere(t *testing.T) {
 	g := newRig(t)
 	j := newCaptureJob(t, g.redis)
@@ -94,25 +94,25 @@ func TestAPassAsksBeforeItTouchesRowsThatWereThere(t *testing.T) {
 	j.must(g.Client)
 	j.has("changes:theirs differs:theirs equal:1 extra:theirs goes:theirs new:ours")
 	told := j.told()
-	if *waits != (flush.Waits{Changes: 3, Deletes: 1}) || !strings.Contains(told, "would change 3 and delete 1 of them") ||
+	if *waits != (flush.Unaccepted{Changes: 3, Deletes: 1}) || !strings.Contains(told, "would change 3 and delete 1 of them") ||
 		!strings.Contains(told, "baton job accept capture") {
 		t.Errorf("%+v waits, told %q", *waits, told)
 	}
-	// What the application changes is the row of a key that it sets or deletes.
+	// If the application sets or deletes a key, the key's row is written at once.
 	g.Do("SET", "s:changes", "again")
 	g.Do("DEL", "s:goes")
 	j.must(g.Client)
 	j.has("changes:again differs:theirs equal:1 extra:theirs new:ours")
 	j.die()
-	*waits = flush.Waits{}
+	*waits = flush.Unaccepted{}
 	j.must(g.Client)
-	if told := j.told(); strings.Contains(told, "all keys are read") || *waits != (flush.Waits{Changes: 3, Deletes: 1}) {
+	if told := j.told(); strings.Contains(told, "all keys are read") || *waits != (flush.Unaccepted{Changes: 3, Deletes: 1}) {
 		t.Errorf("the next leader: %+v waits, told %q", *waits, told)
 	}
 	j.accept()
 	j.mustEqual(g.Client)
 	j.has("changes:again differs:ours equal:1 new:ours")
-	if *waits != (flush.Waits{}) {
+	if *waits != (flush.Unaccepted{}) {
 		t.Errorf("%+v waits", *waits)
 	}
 	j.told()
@@ -136,7 +136,7 @@ func TestAPassDoesNoMoreThanWasAccepted(t *testing.T) {
 		g.Do("SET", fmt.Sprint("s:", id), "ours")
 	}
 	j.must(g.Client)
-	if *waits != (flush.Waits{Changes: 1, Deletes: 1}) {
+	if *waits != (flush.Unaccepted{Changes: 1, Deletes: 1}) {
 		t.Fatalf("%+v", *waits)
 	}
 	j.accept()
@@ -144,7 +144,7 @@ func TestAPassDoesNoMoreThanWasAccepted(t *testing.T) {
 	j.table.put("extra2", "theirs")
 	j.die()
 	j.must(g.Client)
-	if *waits != (flush.Waits{Changes: 1, Deletes: 2}) {
+	if *waits != (flush.Unaccepted{Changes: 1, Deletes: 2}) {
 		t.Errorf("%+v waits", *waits)
 	}
 	theirs := 0
@@ -181,7 +181,7 @@ func TestAModeDecidesInsteadOfAsking(t *testing.T) {
 				j.has(want)
 				j.die()
 			}
-			if told := j.told(); strings.Count(told, "all keys are read") != 1 || *waits != (flush.Waits{}) {
+			if told := j.told(); strings.Count(told, "all keys are read") != 1 || *waits != (flush.Unaccepted{}) {
 				t.Errorf("%+v waits, told %q", *waits, told)
 			}
 			j.adopt.Mode = flush.AdoptAsk
@@ -191,7 +191,7 @@ func TestAModeDecidesInsteadOfAsking(t *testing.T) {
 	}
 }
 
-// max_pct is no part of what is accepted.
+// An acceptance does not include max_pct.
 func TestAcceptanceDoesNotLiftMaxPct(t *testing.T) {
 	g := newRig(t)
 	j := newCaptureJob(t, g.redis)
@@ -211,7 +211,7 @@ func TestAcceptanceDoesNotLiftMaxPct(t *testing.T) {
 	}
 }
 
-// A table that is empty, or has what the keys say, asks nothing; nor does a mapping that was accepted before.
+// No acceptance is needed if the table is empty or equals the keys, nor for a mapping that was accepted before.
 func TestWhatNeedsNoAcceptance(t *testing.T) {
 	g := newRig(t)
 	j := newCaptureJob(t, g.redis)
@@ -232,19 +232,19 @@ func TestWhatNeedsNoAcceptance(t *testing.T) {
 	j.die()
 	j.columns["v"] = mapping.ColumnSpec{From: "$value"} // a rollback
 	j.mustEqual(g.Client)
-	if *waits != (flush.Waits{}) {
+	if *waits != (flush.Unaccepted{}) {
 		t.Errorf("%+v waits", *waits)
 	}
 }
 
-// A job that ran before baton asked has a place, and at most a basis. Its rows are its own, in the mapping that it had, too.
+// A job that ran before baton asked has a position, and at most a basis. Its rows are its own, also with the mapping that it had then.
 func TestAJobThatRanBeforeAsksNothing(t *testing.T) {
 	for _, how := range []string{"", "basis", "pass", "basis pass"} {
 		g := newRig(t)
 		j := newCaptureJob(t, g.redis)
 		j.options.MaxPct = 100
 		g.Do("SET", "s:1", "ours")
-		j.mustEqual(g.Client) // asks nothing, and records no acceptance
+		j.mustEqual(g.Client) // needs no acceptance, and records none
 		if !strings.Contains(how, "basis") {
 			j.table.SetPlace("capture", "basis", "")
 		}
@@ -267,13 +267,13 @@ func TestAJobThatRanBeforeAsksNothing(t *testing.T) {
 		j.die()
 		j.columns["v"] = mapping.ColumnSpec{From: "$value"}
 		j.mustEqual(g.Client)
-		if *waits != (flush.Waits{}) {
+		if *waits != (flush.Unaccepted{}) {
 			t.Errorf("the mapping that it had: %+v waits", *waits)
 		}
 	}
 }
 
-// A node with the old file accepts what that has left alone, and nothing of another one.
+// An operator who accepts with the old file accepts only rows that the old mapping has left alone, and none of another mapping.
 func TestAcceptanceIsOfOneMapping(t *testing.T) {
 	g := newRig(t)
 	j := newCaptureJob(t, g.redis)
@@ -296,12 +296,12 @@ func TestAcceptanceIsOfOneMapping(t *testing.T) {
 	j.table.SetPlace("capture", flush.AdoptionName(old), text)
 	j.die()
 	j.mustPass(g.Client)
-	if rows := j.table.texts(); rows["1"] != "theirs" || *waits == (flush.Waits{}) {
+	if rows := j.table.texts(); rows["1"] != "theirs" || *waits == (flush.Unaccepted{}) {
 		t.Errorf("%+v waits, rows %v", *waits, rows)
 	}
 }
 
-// Two jobs have one table. What one of them wrote, or may, the other one has never written.
+// Two jobs share a table. A row that one of them wrote, or may write, was never written by the other.
 func TestTwoJobsOnOneTableAskEachForItself(t *testing.T) {
 	g := newRig(t)
 	one, two := newCaptureJob(t, g.redis), newCaptureJob(t, g.redis)
@@ -314,11 +314,11 @@ func TestTwoJobsOnOneTableAskEachForItself(t *testing.T) {
 	one.accept()
 	one.must(g.Client)
 	one.has("1:one both:one theirs:one")
-	if err := two.until(func() bool { return two.table.texts()["2"] == "two" && *others != (flush.Waits{}) }); err != nil {
+	if err := two.until(func() bool { return two.table.texts()["2"] == "two" && *others != (flush.Unaccepted{}) }); err != nil {
 		t.Fatal(err)
 	}
 	one.has("1:one 2:two both:one theirs:one")
-	if *waits != (flush.Waits{}) || *others != (flush.Waits{Changes: 1, Deletes: 3}) { // 1, theirs and the mark
+	if *waits != (flush.Unaccepted{}) || *others != (flush.Unaccepted{Changes: 1, Deletes: 3}) { // 1, theirs and the mark
 		t.Errorf("%+v and %+v wait", *waits, *others)
 	}
 	if text := one.table.Place("two", "basis"); !strings.HasSuffix(text, " ask") {

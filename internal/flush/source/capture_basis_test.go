@@ -15,7 +15,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// otherTable is the table of a capture job under another name.
+// otherTable returns the table of a capture job under another name.
 func otherTable(j *captureJob) row.Table {
 	table, err := j.table.Table(j.t.Context(), "rows")
 	if err != nil {
@@ -27,11 +27,10 @@ func otherTable(j *captureJob) row.Table {
 
 const (
 	mappingChanged = "all keys are read: the mapping of the job was changed"
-	tableChanged   = "was made again, truncated or restored"
+	tableChanged   = "was created again, truncated or restored"
 )
 
-// Rows of keys that do not change any more are made on the mapping that the job had. Before, a change of it
-// reached them never.
+// If a key does not change any longer, its row stays as the old mapping made it. Without a pass, a changed mapping would never reach it.
 func TestAChangedMappingOwesAPass(t *testing.T) {
 	changes := map[string]func(j *captureJob, r *testsupport.Redis){
 		"a column's input": func(j *captureJob, _ *testsupport.Redis) { j.columns["v"] = mapping.ColumnSpec{From: "$key"} },
@@ -95,8 +94,8 @@ func TestAChangedMappingOwesAPass(t *testing.T) {
 	}
 }
 
-// A pattern has a place of its own. Who comes back to an earlier one finds its place, and rows that the other one's
-// pass has deleted.
+// A pattern has its own position. If a job returns to an earlier pattern, it finds the old position, but rows that the other pattern's pass
+// has deleted.
 func TestAPatternThatComesBackOwesAPass(t *testing.T) {
 	g := newRig(t)
 	j := newCaptureJob(t, g.redis)
@@ -118,7 +117,7 @@ func TestAPatternThatComesBackOwesAPass(t *testing.T) {
 	}
 }
 
-// What decides nothing about the rows costs no pass, and a job of an earlier version takes the present digest.
+// A setting that does not decide about the rows needs no pass. A job of an earlier version records the present digest.
 func TestWhatIsNotPartOfTheMappingOwesNoPass(t *testing.T) {
 	for name, change := range map[string]func(j *captureJob){
 		"nothing":          func(*captureJob) {},
@@ -146,7 +145,7 @@ func TestWhatIsNotPartOfTheMappingOwesNoPass(t *testing.T) {
 				if strings.Contains(told, "all keys are read") {
 					t.Errorf("a pass: %q", told)
 				}
-				if without := strings.Count(told, "the present one is taken"); (without == 1) != (name == "no digest so far") {
+				if without := strings.Count(told, "baton records the present mapping"); (without == 1) != (name == "no digest so far") {
 					t.Errorf("%q", told)
 				}
 			}
@@ -163,14 +162,14 @@ func lengthen(j *captureJob) {
 	j.table.SetTable(table)
 }
 
-// A table that is made again, truncated or restored has lost rows of which no command tells.
+// If a table is created again, truncated or restored, it has lost rows, and no command shows which.
 func TestAnotherTableOfTheNameOwesAPass(t *testing.T) {
 	g := newRig(t)
 	j := newCaptureJob(t, g.redis)
 	table := otherTable(j)
 	table.Name = "rows"
 	g.Do("SET", "s:1", "1")
-	j.mustEqual(g.Client) // by a database that cannot tell
+	j.mustEqual(g.Client) // with a database that cannot report the table's identity
 	j.told()
 	again := func(identity string, wantPass bool) {
 		t.Helper()
@@ -185,7 +184,7 @@ func TestAnotherTableOfTheNameOwesAPass(t *testing.T) {
 			t.Errorf("%s: %q", identity, told)
 		}
 	}
-	again("1", false) // it tells now
+	again("1", false) // it can report it now
 	again("1", false)
 	again("2", true)
 	again("2", false)
@@ -194,7 +193,7 @@ func TestAnotherTableOfTheNameOwesAPass(t *testing.T) {
 	again("3", true)
 }
 
-// Whatever was written before the process ends, the pass is made to its end.
+// The pass must be completed, no matter at which step the process ends.
 func TestACrashBeforeTheBasisIsRecordedRepeatsThePass(t *testing.T) {
 	for _, end := range []flushtest.Step{flushtest.StepPositionRead, flushtest.StepStaged, flushtest.StepApplied, flushtest.StepSwept,
 		flushtest.StepDiscarded, flushtest.StepBeforeApply} {
@@ -220,7 +219,7 @@ func TestACrashBeforeTheBasisIsRecordedRepeatsThePass(t *testing.T) {
 			}
 			j.watch(nil)
 			j.die()
-			// Back to the mapping before: a part of the rows may be on the other one.
+			// The mapping is the old one again: some rows may be written with the other one.
 			j.columns["v"] = mapping.ColumnSpec{From: "$value"}
 			j.mustEqual(g.Client)
 			j.die()
@@ -233,7 +232,7 @@ func TestACrashBeforeTheBasisIsRecordedRepeatsThePass(t *testing.T) {
 	}
 }
 
-// captureAtDatabase is a job at a database of that number.
+// captureAtDatabase returns a job that reads the database with that number.
 func captureAtDatabase(t testing.TB, r *testsupport.Redis, number int) *captureJob {
 	t.Helper()
 	address, err := url.Parse(r.URL())
@@ -244,7 +243,7 @@ func captureAtDatabase(t testing.TB, r *testsupport.Redis, number int) *captureJ
 	return captureAt(t, redisconn.Options{URL: address.String(), ClientName: "baton-test"})
 }
 
-// mustPass runs until a command of this moment has been flushed, whatever the job makes of it.
+// mustPass runs until a command of this moment has been flushed, and ignores errors of the runs.
 func (j *captureJob) mustPass(c testsupport.Client) {
 	j.t.Helper()
 	j.marks++

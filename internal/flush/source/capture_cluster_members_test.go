@@ -12,7 +12,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// change is the n-th change of a key.
+// change returns the n-th change of a key.
 func (c *clusterCapture) change(key string, n int) []any {
 	gone := n%5 == 0
 	member := fmt.Sprint("m", rand.IntN(30))
@@ -40,7 +40,7 @@ func (c *clusterCapture) change(key string, n int) []any {
 	return []any{"SET", key, n}
 }
 
-// rowsOf are the rows of a key; none if it is not at the master whose slot it is in.
+// rowsOf returns the rows of a key. It returns none if the key is not at the master of its slot.
 func (c *clusterCapture) rowsOf(key string) map[string]string {
 	rows, id := map[string]string{}, strings.TrimPrefix(key, "s:")
 	_, err := c.clusterRig.store.Run(c.clusterRig.t.Context(), key, func(conn redis.Conn) (any, error) {
@@ -84,8 +84,8 @@ func (c *clusterCapture) fillMembers(keys, members int) {
 	}
 }
 
-// A set moves between any two steps of the batch that replaces its rows, and changes at its new master: rows are
-// listed, members searched for at one master, and read at another.
+// A set moves between any two steps of the batch that replaces its rows, and changes at its new master. So the rows are listed and the
+// members searched for at one master, and the set is read at another.
 func TestASetThatMovesWithinItsBatchIsExact(t *testing.T) {
 	for _, value := range []string{"set", "zset"} {
 		asked := map[string][]string{"set": {"before SISMEMBER", "before SSCAN"}, "zset": {"before ZSCORE", "before ZSCAN"}}[value]

@@ -28,7 +28,7 @@ type clusterCapture struct {
 func newClusterCapture(t *testing.T, opts ...testsupport.RedisOption) *clusterCapture {
 	t.Helper()
 	cluster := testsupport.StartCluster(t, opts...)
-	// The test's own commands wait for a machine that is busy.
+	// The test's own commands must wait if the machine is busy.
 	own := redisconn.Options{Cluster: cluster.Addresses(), ClientName: "baton-test", Timeout: time.Minute}
 	g := &clusterRig{t, cluster, openAt(t, own)}
 	j := captureAt(t, redisconn.Options{Cluster: g.cluster.Addresses(), ClientName: "baton-test"})
@@ -42,7 +42,7 @@ func (c *clusterCapture) fill(n int, value string) {
 	}
 }
 
-// everything is what the masters have: rows as the table has them.
+// everything returns the contents of all masters, as rows of the table.
 func (c *clusterCapture) everything() map[string]string {
 	c.clusterRig.t.Helper()
 	all := map[string]string{}
@@ -67,20 +67,20 @@ func (c *clusterCapture) everything() map[string]string {
 	return all
 }
 
-// now runs until one run has gone through, and compares: what was written before it began is in the table.
+// now runs until a run succeeds, and compares. All writes before that run must be in the table.
 func (c *clusterCapture) now() {
 	c.clusterRig.t.Helper()
 	c.goes()
 	same(c.clusterRig.t, "rows", c.everything(), c.table.texts())
 }
 
-// goes runs until one run has gone through.
+// goes runs until a run succeeds.
 func (c *clusterCapture) goes() {
 	c.clusterRig.t.Helper()
 	c.again(func() error { return c.run(c.clusterRig.t.Context()) })
 }
 
-// settles runs until the table is equal: while the Cluster changes, a pass may have to be made once more.
+// settles runs until the table is equal. While the Cluster changes, a pass may be needed again.
 func (c *clusterCapture) settles() {
 	c.clusterRig.t.Helper()
 	c.cluster.AwaitAgreement()
@@ -139,7 +139,7 @@ func TestACaptureFollowsEveryMasterOfACluster(t *testing.T) {
 	c.now()
 }
 
-// openedCapture is the source of the job in a process that does not run it.
+// openedCapture returns the source of the job in a process that does not run it.
 func openedCapture(t *testing.T, s *redisconn.Store) interface {
 	Mark(ctx context.Context, newID string, ids []string) error
 } {
@@ -157,8 +157,8 @@ func openedCapture(t *testing.T, s *redisconn.Store) interface {
 	})
 }
 
-// writing changes keys until it is ended: between two commands, as a master may carry out later a command
-// whose answer nobody awaits.
+// writing changes keys until end is called. It ends between two commands: a master may still execute an interrupted
+// command.
 func (c *clusterCapture) writing(keys int) (end func()) {
 	ctx, ended := c.clusterRig.t.Context(), make(chan struct{})
 	var running sync.WaitGroup
@@ -182,7 +182,7 @@ func (c *clusterCapture) writing(keys int) (end func()) {
 	return func() { close(ended); running.Wait() }
 }
 
-// A key that moves is deleted at one master and restored at another: the stream of each says so.
+// A key that moves is deleted at one master and restored at another, and the streams of both show that.
 func TestACaptureIsExactWhileSlotsMove(t *testing.T) {
 	for _, value := range []string{"string", "set", "zset"} {
 		t.Run(value, func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestACaptureIsExactWhileSlotsMove(t *testing.T) {
 	}
 }
 
-// filledClusterCapture captures 40 keys of a kind of value, as of now.
+// filledClusterCapture captures 40 keys with that type of value. They are in the table.
 func filledClusterCapture(t *testing.T, value string) *clusterCapture {
 	c := newClusterCapture(t)
 	if value == "string" {
@@ -217,7 +217,7 @@ func captureWhileSlotsMove(t *testing.T, value string) {
 			}
 			c.goes()
 		}
-		if round == 2 { // the next leader finds it halfway
+		if round == 2 { // the next leader finds the move half done
 			c.die()
 			c.goes()
 		}
@@ -228,10 +228,10 @@ func captureWhileSlotsMove(t *testing.T, value string) {
 		end()
 		c.settles()
 	}
-	if notes := c.told(); !strings.Contains(notes, "changed hands") {
+	if notes := c.told(); !strings.Contains(notes, "moved to other masters") {
 		t.Errorf("notes: %q", notes)
 	}
-	// The job may see the last slot move a moment later. After that a change is read alone.
+	// The job may see the last move of a slot a moment later. After that it reads a change alone.
 	round := 0
 	testsupport.AwaitNoError(t, "a change is read without a note", func() error {
 		c.told()
@@ -247,7 +247,7 @@ func captureWhileSlotsMove(t *testing.T, value string) {
 	})
 }
 
-// Keys of a slot that changes hands without MIGRATE are gone, and no stream says so.
+// If a slot changes its master without MIGRATE, its keys are gone, and no stream shows that.
 func TestASlotThatChangesHandsWithoutItsKeysLeadsToAPass(t *testing.T) {
 	t.Parallel()
 	for _, followed := range []bool{true, false} {
@@ -273,7 +273,7 @@ func TestASlotThatChangesHandsWithoutItsKeysLeadsToAPass(t *testing.T) {
 			c.settles()
 			var notes string
 			c.again(func() error {
-				if notes += c.told(); strings.Contains(notes, "changed hands") {
+				if notes += c.told(); strings.Contains(notes, "moved to other masters") {
 					return nil
 				}
 				return errors.Join(errors.New("no pass was made for it"), c.run(t.Context()))
@@ -292,7 +292,7 @@ func TestACaptureGoesOnWithAPromotedMasterOfACluster(t *testing.T) {
 		end := c.writing(40)
 		c.goes()
 		if round == 1 {
-			c.die() // the next leader finds another master than the one that its place is of
+			c.die() // the next leader finds another master than the one in its position
 		}
 		c.cluster.Failover("s:1")
 		end()
@@ -320,7 +320,7 @@ func TestACaptureGoesOnWithAPromotedMasterOfACluster(t *testing.T) {
 	t.Log(c.told())
 }
 
-// The process ends at any step, of changes and of a pass over all masters: the next one makes the table right.
+// The process ends at any step, of changes and of a pass over all masters. The next process must make the table equal again.
 func TestACaptureOfAClusterThatEndsAnywhereLosesNothing(t *testing.T) {
 	t.Parallel()
 	for _, pass := range []bool{false, true} {
@@ -333,7 +333,7 @@ func TestACaptureOfAClusterThatEndsAnywhereLosesNothing(t *testing.T) {
 			for n, hit := 1, true; hit; n++ {
 				c.die()
 				if pass {
-					c.do("hidden", "other", "x") // it is not known which key that changes
+					c.do("hidden", "other", "x") // the keys that this command changes are unknown
 				}
 				for i := range 6 {
 					c.do("SET", fmt.Sprintf("s:%d", (n+i)%12), n)

@@ -12,8 +12,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// The master behind Sentinels is cut off from its replicas, takes writes that are captured, and dies. What the
-// promoted replica does not have must not stay in the table.
+// The master behind Sentinels is cut off from its replicas, accepts writes that are captured, and dies. Writes that the promoted replica
+// does not have must not stay in the table.
 func TestASentinelFailoverThatLosesWritesIsMadeUpFor(t *testing.T) {
 	t.Parallel()
 	all := testsupport.StartSentinel(t)
@@ -28,14 +28,14 @@ func TestASentinelFailoverThatLosesWritesIsMadeUpFor(t *testing.T) {
 		c.Do("SET", fmt.Sprintf("s:%d", i), "kept")
 	}
 	j.mustEqual(c)
-	if n := c.Num("WAIT", 2, 60_000); n != 2 { // and it does not count us
+	if n := c.Num("WAIT", 2, 60_000); n != 2 { // and it does not count our connection as a replica
 		t.Fatalf("WAIT says %d", n)
 	}
 	replicas := all.Replicas()
 	for _, r := range replicas {
 		r.Freeze()
 	}
-	c.Do("CLIENT", "KILL", "TYPE", "replica") // what is on the way to them would still arrive
+	c.Do("CLIENT", "KILL", "TYPE", "replica") // commands that are on their way to the replicas would still arrive
 	for i := range 5 {
 		c.Do("SET", fmt.Sprintf("s:%d", i), "lost")
 	}
@@ -72,13 +72,13 @@ func TestASentinelFailoverThatLosesWritesIsMadeUpFor(t *testing.T) {
 	}
 }
 
-// again tries until there is no error.
+// again repeats try until it succeeds.
 func (j *captureJob) again(try func() error) {
 	j.t.Helper()
 	testsupport.AwaitNoError(j.t, "it succeeds", try)
 }
 
-// The commands that doctor asks for are enough, over TLS with a client's certificate; and a missing one is missed by name.
+// The commands that doctor checks are enough, over TLS with a client certificate. If one is missing, the error names it.
 func TestACaptureNeedsNoMoreThanDoctorAsksFor(t *testing.T) {
 	r := testsupport.StartRedis(t, testsupport.RedisTLS(true))
 	c := r.Client(t)
@@ -86,8 +86,8 @@ func TestACaptureNeedsNoMoreThanDoctorAsksFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rights := "+hello +auth +ping +client|setname +psync +select" // of connections, and of what no transaction takes
-	for _, p := range described.Access(false, false).Places {
+	rights := "+hello +auth +ping +client|setname +psync +select" // for connections, and commands that cannot be in a transaction
+	for _, p := range described.Access(false, false).Keys {
 		for _, command := range p.Sent("string") {
 			rights += " +" + strings.ToLower(strings.Fields(command)[0])
 		}
@@ -124,7 +124,8 @@ func TestACaptureNeedsNoMoreThanDoctorAsksFor(t *testing.T) {
 	}
 }
 
-// healsByItself: a stream that is refused is asked for every few seconds, so that what is granted is soon in force.
+// healsByItself checks that after a refusal the stream is requested again every few seconds, so that a granted permission soon has an
+// effect.
 func healsByItself(t *testing.T, c testsupport.Client, j *captureJob, rights string) {
 	t.Helper()
 	rejected := func() int {
@@ -134,7 +135,7 @@ func healsByItself(t *testing.T, c testsupport.Client, j *captureJob, rights str
 		return n
 	}
 	limit := time.Now().Add(time.Minute)
-	for before := rejected(); rejected() < before+8; time.Sleep(50 * time.Millisecond) { // only the server counts them
+	for before := rejected(); rejected() < before+8; time.Sleep(50 * time.Millisecond) { // only the server counts the refusals
 		if time.Now().After(limit) {
 			t.Fatal("in a minute the stream was not asked for eight times")
 		}

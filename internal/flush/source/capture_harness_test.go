@@ -21,8 +21,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// captureJob is a job that captures strings "s:<id>" into a table of id and v. It has one process at a time,
-// which follows the stream until it ends.
+// captureJob is a job that captures strings "s:<id>" into a table of id and v. It has one process at a time, which follows the stream until
+// the process ends.
 type captureJob struct {
 	t       testing.TB
 	open    func(dial func(string) error) *redisconn.Store
@@ -31,6 +31,7 @@ type captureJob struct {
 	name    string // default: capture
 	into    string // the table; default: rows
 	adopt   flush.Adopt
+	keep    time.Duration
 	columns map[string]mapping.ColumnSpec
 
 	observing sync.Mutex
@@ -54,7 +55,7 @@ func captureAt(t testing.TB, o redisconn.Options) *captureJob {
 	j := &captureJob{t: t, table: newScanTable("id", "v"), columns: map[string]mapping.ColumnSpec{"id": {}, "v": {From: "$value"}}}
 	j.open = func(step func(string) error) *redisconn.Store {
 		o := o
-		if o.TLS == nil { // of TLS no step is seen
+		if o.TLS == nil { // with TLS no step can be observed
 			o.Dial = redistest.Dial(step)
 		}
 		s, err := redisconn.Open(o)
@@ -67,7 +68,7 @@ func captureAt(t testing.TB, o redisconn.Options) *captureJob {
 	return j
 }
 
-// at is a step of the process.
+// at calls the observer at a step of the process.
 func (j *captureJob) at(step string) error {
 	j.observing.Lock()
 	defer j.observing.Unlock()
@@ -77,14 +78,14 @@ func (j *captureJob) at(step string) error {
 	return j.observe(step)
 }
 
-// watch makes observe hear of every step.
+// watch sets the observer, which is called at every step.
 func (j *captureJob) watch(observe func(string) error) {
 	j.observing.Lock()
 	defer j.observing.Unlock()
 	j.observe = observe
 }
 
-// live starts a process, if there is none.
+// live starts a process if there is none.
 func (j *captureJob) live() {
 	j.t.Helper()
 	if j.store != nil && j.pipeline != nil {
@@ -117,7 +118,7 @@ func (j *captureJob) live() {
 			defer j.mu.Unlock()
 			j.notes = append(j.notes, "expected: "+text)
 		},
-		Retry: flush.Retry{Attempts: 1}, Adopt: j.adopt,
+		Retry: flush.Retry{Attempts: 1}, Adopt: j.adopt, KeepDeleted: j.keep,
 	}
 	d.Configure(&cfg, j.store)
 	open := cfg.NewSources
@@ -142,7 +143,7 @@ func (j *captureJob) die() {
 	j.store, j.pipeline = nil, nil
 }
 
-// reload gives the process the job as it is now.
+// reload gives the process the present settings of the job.
 func (j *captureJob) reload() {
 	j.t.Helper()
 	if j.pipeline != nil {
@@ -169,7 +170,7 @@ func (j *captureJob) must(c testsupport.Client) {
 	}
 }
 
-// until runs until something is so, or a run fails.
+// until runs until so returns true or a run fails.
 func (j *captureJob) until(so func() bool) error {
 	j.t.Helper()
 	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); {
@@ -189,7 +190,7 @@ func (j *captureJob) until(so func() bool) error {
 
 var errDies = errors.New("the process dies here")
 
-// mark changes a key of which marked knows when it has reached the table.
+// mark changes a key. marked tells when that change is in the table.
 func (j *captureJob) mark(c testsupport.Client) {
 	j.t.Helper()
 	j.marks++
@@ -212,7 +213,7 @@ func (j *captureJob) marked() bool {
 	return member || texts["mark"] == fmt.Sprint(j.marks)
 }
 
-// told are the notes since the last call.
+// told returns the notes since its last call.
 func (j *captureJob) told() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -221,13 +222,13 @@ func (j *captureJob) told() string {
 	return text
 }
 
-// equal compares the table with Redis, row for row.
+// equal compares the table with Redis, row by row.
 func (j *captureJob) equal(c testsupport.Client) {
 	j.t.Helper()
 	same(j.t, "rows", j.want(c), j.table.texts())
 }
 
-// want are the rows as Redis has them.
+// want returns the rows that Redis has.
 func (j *captureJob) want(c testsupport.Client) map[string]string {
 	if j.options.Value == "set" || j.options.Value == "zset" {
 		return membersOfAll(j.t, c, j.options.Value)
@@ -235,7 +236,7 @@ func (j *captureJob) want(c testsupport.Client) map[string]string {
 	return contentsOf(j.t, c)
 }
 
-// contentsOf are the strings "s:<id>" by their ids.
+// contentsOf returns the strings "s:<id>" by their ids.
 func contentsOf(t testing.TB, c testsupport.Client) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -251,7 +252,7 @@ func contentsOf(t testing.TB, c testsupport.Client) map[string]string {
 	return all
 }
 
-// mustEqual runs until now, and compares.
+// mustEqual runs until a command of this moment has been flushed, and compares.
 func (j *captureJob) mustEqual(c testsupport.Client) {
 	j.t.Helper()
 	j.must(c)

@@ -14,7 +14,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// newMembersJob captures the sets or sorted sets "s:<id>" into a table of a row for each member.
+// newMembersJob captures the sets or sorted sets "s:<id>" into a table that has a row for each member.
 func newMembersJob(t testing.TB, r *testsupport.Redis, value string) *captureJob {
 	j := newCaptureJob(t, r)
 	return j.ofMembers(value)
@@ -30,7 +30,7 @@ func (j *captureJob) ofMembers(value string) *captureJob {
 	return j
 }
 
-// membersOfAll are the rows of the sets or sorted sets "s:<id>".
+// membersOfAll returns the rows of the sets or sorted sets "s:<id>".
 func membersOfAll(t testing.TB, c testsupport.Client, value string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -64,11 +64,11 @@ func membersOfAll(t testing.TB, c testsupport.Client, value string) map[string]s
 	return all
 }
 
-// do sends commands with | between them. + stands for a blank.
+// do sends commands that are separated by |. + stands for a blank.
 func do(c testsupport.Client, commands string) {
 	for command := range strings.SplitSeq(commands, "|") {
 		words := strings.Split(command, " ")
-		if words[0] == "AWAIT" { // that a key has expired
+		if words[0] == "AWAIT" { // waits until a key has expired
 			for c.Num("EXISTS", words[1]) == 1 {
 				continue
 			}
@@ -82,7 +82,7 @@ func do(c testsupport.Client, commands string) {
 	}
 }
 
-// Every command that changes a set, and those that make one of another key.
+// ofSets has every command that changes a set, and commands that make a set of another key.
 var ofSets = []string{
 	"SADD s:1 a b c d", "SREM s:1 a x", "SADD s:2 c d e", "SMOVE s:1 s:2 b", "SINTERSTORE s:3 s:1 s:2", "SUNIONSTORE s:4 s:1 s:2",
 	"SDIFFSTORE s:3 s:2 s:1", "SINTERSTORE s:3 s:1 s:none", "SPOP s:4 2", "SPOP s:4 10", "RENAME s:1 s:5", "COPY s:2 s:6",
@@ -94,7 +94,7 @@ var ofSets = []string{
 	"DEL s:2 s:8 s:9",
 }
 
-// Every command that changes a sorted set.
+// ofSortedSets has every command that changes a sorted set.
 var ofSortedSets = []string{
 	"ZADD s:1 1 a 2 b 3 c 4 d 5 e 6 f", "ZINCRBY s:1 1.5 a", "ZADD s:1 XX 9 b", "ZADD s:1 GT CH 1 b", "ZADD s:1 INCR 2 c", "ZREM s:1 c x",
 	"ZPOPMIN s:1", "ZPOPMAX s:1", "ZADD s:2 1 a 2 b 3 c 4 d 5 e 6 f", "ZREMRANGEBYRANK s:2 0 0", "ZREMRANGEBYSCORE s:2 2 2",
@@ -135,7 +135,7 @@ func TestWhateverChangesASetReachesTheTable(t *testing.T) {
 	}
 }
 
-// A key with more members than a page, a statement or a reply has, beside many small ones.
+// A key has more members than fit into a page, a statement or a reply, next to many small keys.
 func TestLargeAndManySets(t *testing.T) {
 	for _, lanes := range []int{1, 3} {
 		t.Run(fmt.Sprint("lanes=", lanes), func(t *testing.T) {
@@ -159,14 +159,14 @@ func TestLargeAndManySets(t *testing.T) {
 			j.mustEqual(g.Client)
 			g.Do("DEL", "s:large")
 			j.mustEqual(g.Client)
-			if n := g.Calls()["smembers"] + g.Calls()["zrange"]; n > int64(4*302) { // those of the test itself
+			if n := g.Calls()["smembers"] + g.Calls()["zrange"]; n > int64(4*302) { // the calls of the test itself
 				t.Errorf("%d times a whole set was read", n)
 			}
 		})
 	}
 }
 
-// A set changes while its pages are read: the change comes again, and the table is right behind it.
+// A set changes while its pages are read. The change is received again, and then the table is equal.
 func TestASetThatChangesWhileItIsReadIsReadAgain(t *testing.T) {
 	for _, step := range []string{"staged", "rows-found", "before SISMEMBER", "after SISMEMBER", "page-read", "applied"} {
 		g := newRig(t)
@@ -181,7 +181,7 @@ func TestASetThatChangesWhileItIsReadIsReadAgain(t *testing.T) {
 				other.Do("SREM", "s:1", i)
 				other.Do("SADD", "s:1", fmt.Sprint("new", i))
 			}
-			other.Do("SADD", "s:1", "gone") // which the batch has removed
+			other.Do("SADD", "s:1", "gone") // the batch has removed this member
 		}))
 		g.Do("SREM", "s:1", "1", "3")
 		g.Do("SADD", "s:1", "gone")
@@ -212,10 +212,10 @@ func endASetAnywhere(t *testing.T, dies bool, lanes int, pass bool) {
 		g.Do("ZADD", "s:1", i, fmt.Sprint("m", i))
 	}
 	j.mustEqual(g.Client)
-	other := g.redis.Client(t) // of the observer, which is called by other goroutines
+	other := g.redis.Client(t) // of the observer, which other goroutines call
 	for n, hit := 1, true; hit; n++ {
 		if pass {
-			g.Do("hidden", "other", "x") // it is not known which key that changes
+			g.Do("hidden", "other", "x") // the keys that this command changes are unknown
 		}
 		if dies {
 			j.die()
@@ -256,7 +256,7 @@ func endASetAnywhere(t *testing.T, dies bool, lanes int, pass bool) {
 	}
 }
 
-// A leader that goes on after its successor has taken over deletes no row of a set.
+// A deposed leader that continues after its successor has taken over must not delete a row of a set.
 func TestADeposedLeaderDeletesNoMember(t *testing.T) {
 	for _, step := range []string{"rows-found", "before-apply"} {
 		g := newRig(t)
@@ -281,7 +281,7 @@ func TestADeposedLeaderDeletesNoMember(t *testing.T) {
 	}
 }
 
-// Members that were removed right before FLUSHALL keep their rows until an operator has decided.
+// Members that were removed right before FLUSHALL keep their rows until an operator decides.
 func TestMembersOfADatabaseThatWasEmptiedStay(t *testing.T) {
 	for _, step := range []string{"staged", "rows-found", "after SISMEMBER"} {
 		g := newRig(t)
@@ -302,7 +302,7 @@ func TestMembersOfADatabaseThatWasEmptiedStay(t *testing.T) {
 	}
 }
 
-// With on_missing: ignore a row stays when its member is gone, and the table is not searched.
+// With on_missing: ignore the row of a removed member stays, and the table is not searched.
 func TestRowsOfMembersThatAreGoneStayIfTheyMay(t *testing.T) {
 	g := newRig(t)
 	j := newMembersJob(t, g.redis, "zset")

@@ -15,7 +15,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// offsetOf is up to where the master's history goes.
+// offsetOf returns the offset at the end of the master's history.
 func offsetOf(t *testing.T, c testsupport.Client) int64 {
 	t.Helper()
 	_, rest, _ := strings.Cut(c.Str("INFO", "replication"), "master_repl_offset:")
@@ -27,8 +27,8 @@ func offsetOf(t *testing.T, c testsupport.Client) int64 {
 	return n
 }
 
-// Values are read ahead of the place. Each page says how far, the first one too: after a failover
-// that lost these values only that leads to a pass.
+// Values are read ahead of the position. Each page, even the first one, records how far: after a failover that lost these values, only that
+// record leads to a pass.
 func TestEveryPageSaysUpToWhereItsValuesWereRead(t *testing.T) {
 	g := newRig(t)
 	store, err := redisconn.Open(redisconn.Options{URL: g.redis.URL(), ClientName: "baton-test"})
@@ -59,12 +59,12 @@ func TestEveryPageSaysUpToWhereItsValuesWereRead(t *testing.T) {
 		if err != nil || !ok {
 			t.Fatalf("%s: %v, %v", what, ok, err)
 		}
-		g.Do("SET", "other", i) // the place of the batch is taken, and the master goes on
+		g.Do("SET", "other", i) // the batch is taken already, and the master continues
 		head, pages := offsetOf(t, g.Client), 0
 		err = sources[0].Read(t.Context(), st, func(p flush.Page) error {
 			pages++
 			position = p.Move.To
-			words := strings.Fields(position) // see capture's place
+			words := strings.Fields(position) // see capture's position
 			if seen, err := strconv.ParseInt(words[3], 10, 64); err != nil || seen < head {
 				t.Errorf("%s: page %d says %q, but its values are of %d at least", what, pages, position, head)
 			}
@@ -79,7 +79,7 @@ func TestEveryPageSaysUpToWhereItsValuesWereRead(t *testing.T) {
 	}
 }
 
-// garbling is a connection that reads bytes of nobody's within the replication stream, once.
+// garbling is a connection that once reads garbled bytes within the replication stream.
 type garbling struct {
 	net.Conn
 	next   *atomic.Bool // the next bytes of a stream are garbled
@@ -101,8 +101,8 @@ func (c *garbling) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Behind bytes that are no command nobody knows what was in them: the place before is given up, and
-// all keys are read. To go on from there would be to go on without these changes.
+// After garbled bytes it is unknown which commands they were. So the position is given up, and all keys are read. To continue from the
+// position would miss these changes.
 func TestAGarbledStreamKeepsNoPlace(t *testing.T) {
 	g := newRig(t)
 	j := newCaptureJob(t, g.redis)
@@ -124,7 +124,7 @@ func TestAGarbledStreamKeepsNoPlace(t *testing.T) {
 	garble.Store(true)
 	g.Do("SET", "s:1", "b")
 	testsupport.Await(t, "the stream is garbled", func() bool { return !garble.Load() })
-	for limit := 0; ; limit++ { // a run meanwhile fails, and says why
+	for limit := 0; ; limit++ { // a run meanwhile fails and reports why
 		if err := j.run(t.Context()); err == nil && j.table.texts()["1"] == "b" {
 			break
 		} else if limit > 6000 {

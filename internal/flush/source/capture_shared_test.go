@@ -12,7 +12,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// beside is another job of the same process.
+// beside returns another job of the same process.
 func (j *captureJob) beside(name string) *captureJob {
 	j.t.Helper()
 	j.live()
@@ -21,7 +21,7 @@ func (j *captureJob) beside(name string) *captureJob {
 	return other
 }
 
-// connections are those of followers.
+// connections counts the connections of followers.
 func connections(c testsupport.Client) int {
 	return strings.Count(c.Str("CLIENT", "LIST", "TYPE", "replica"), "id=")
 }
@@ -60,14 +60,14 @@ func TestAllCapturesOfAStoreShareOneConnection(t *testing.T) {
 			t.Error("the others are not followed any more")
 		}
 	}
-	for limit := time.Now().Add(time.Minute); connections(g.Client) > 0; time.Sleep(time.Millisecond) { // nothing says when
+	for limit := time.Now().Add(time.Minute); connections(g.Client) > 0; time.Sleep(time.Millisecond) { // no event shows the moment
 		if time.Now().After(limit) {
 			t.Fatal("the stream is followed without a job")
 		}
 	}
 }
 
-// The last job that follows the streams ends them, maybe in the moment in which another one begins.
+// The last job that follows the streams ends them, maybe while another job begins.
 func TestAJobThatEndsInterruptsNoOtherThatBegins(t *testing.T) {
 	g := newRig(t)
 	ends := newCaptureJob(t, g.redis)
@@ -93,7 +93,7 @@ func TestAJobThatEndsInterruptsNoOtherThatBegins(t *testing.T) {
 	}
 }
 
-// A job whose place is further back hears of everything from there on, also if the others are far ahead.
+// A job whose position is further back receives all changes after it, even if the other jobs are far ahead.
 func TestAJobThatBeginsLaterJoinsAtItsOwnPlace(t *testing.T) {
 	g := newRig(t)
 	first := newCaptureJob(t, g.redis)
@@ -123,7 +123,7 @@ func TestAJobThatBeginsLaterJoinsAtItsOwnPlace(t *testing.T) {
 	}
 }
 
-// A job that stands still holds up no other, however much it has not written.
+// A job that stands still must not delay other jobs, no matter how much it has not written.
 func TestAJobThatStandsStillHoldsUpNoOther(t *testing.T) {
 	g := newRig(t)
 	first := newCaptureJob(t, g.redis)
@@ -153,7 +153,7 @@ func TestAJobThatStandsStillHoldsUpNoOther(t *testing.T) {
 	still.mustEqual(g.Client)
 }
 
-// What was emptied before a job's place is no news to it when another one makes the stream begin further back.
+// If another job makes the stream begin further back, a command that emptied the database before this job's position must not count again.
 func TestAnotherJobsPastEmptiesNothing(t *testing.T) {
 	g := newRig(t)
 	first := newCaptureJob(t, g.redis)
@@ -181,7 +181,7 @@ func TestAnotherJobsPastEmptiesNothing(t *testing.T) {
 	}
 }
 
-// A key that changed right before FLUSHALL is found missing. Its row stays until an operator has decided.
+// A key that changed right before FLUSHALL is missing. Its row stays until an operator decides.
 func TestKeysThatChangedBeforeTheDatabaseWasEmptiedStay(t *testing.T) {
 	g := newRig(t)
 	j := newCaptureJob(t, g.redis)
@@ -210,7 +210,7 @@ func TestKeysThatChangedBeforeTheDatabaseWasEmptiedStay(t *testing.T) {
 	}
 }
 
-// A run that goes on when its store is closed follows nothing any more.
+// If the store is closed during a run, the run must fail: nothing follows the stream any longer.
 func TestACaptureOfAClosedStoreFails(t *testing.T) {
 	g := newRig(t)
 	j := newCaptureJob(t, g.redis)

@@ -54,7 +54,7 @@ func TestWhateverChangesReachesTheTable(t *testing.T) {
 	}
 }
 
-// Only what has changed is read, and once for all its changes.
+// Only changed keys are read, and each of them once for all of its changes.
 func TestOnlyChangedKeysAreRead(t *testing.T) {
 	g := newRig(t)
 	j := newCaptureJob(t, g.redis)
@@ -68,13 +68,13 @@ func TestOnlyChangedKeysAreRead(t *testing.T) {
 	}
 	g.Do("")
 	calls := g.CallsOf(func() { j.mustEqual(g.Client) })
-	// equal itself reads everything once.
+	// The comparison itself reads everything once.
 	if n := calls["get"] - 501; n > 40 || calls["scan"] > 0 {
 		t.Errorf("%d GET and %d SCAN for 1000 changes of 5 keys", n, calls["scan"])
 	}
 }
 
-// A process that begins goes on where the one before has left, without reading everything.
+// A new process continues where the previous one stopped, and does not read everything.
 func TestATakeOverGoesOnFromThePlaceInTheDatabase(t *testing.T) {
 	g := newRig(t)
 	j := newCaptureJob(t, g.redis)
@@ -127,7 +127,7 @@ func TestAnInterruptedStreamGoesOnByItself(t *testing.T) {
 	}
 }
 
-// More changes than memory are no changes too many.
+// More changes than the memory can hold must lead to a pass, and lose nothing.
 func TestMoreChangesThanMemoryLeadToAPass(t *testing.T) {
 	g := newRig(t)
 	j := newCaptureJob(t, g.redis)
@@ -154,9 +154,9 @@ func TestWhatIsNotKnownLeadsToAPass(t *testing.T) {
 	g.Do("SET", "s:1", "a")
 	j.mustEqual(g.Client)
 	j.told()
-	g.Do("hidden", "s:1", "b") // not even the server's list has it under this name
+	g.Do("hidden", "s:1", "b") // the server does not list this name of the command
 	j.mustEqual(g.Client)
-	if notes := j.told(); !strings.Contains(notes, `"hidden" is not known`) {
+	if notes := j.told(); !strings.Contains(notes, `does not know the command "hidden"`) {
 		t.Errorf("notes: %q", notes)
 	}
 }
@@ -205,8 +205,8 @@ func TestAnEmptiedDatabaseIsAnOperatorsDecision(t *testing.T) {
 	}
 }
 
-// max_pct is for rows of which nobody knows why they have no key. A deletion that the stream has told is none of these, be it heard
-// of in the pass, or by the process after the one that died in its own.
+// max_pct is for rows whose keys are missing without a known reason. A deletion that the stream has shown does not count. It may be
+// received during the pass, or by the next process after one that died in its pass.
 func TestADeletionThatTheStreamToldIsNotHeldAgainstMaxPct(t *testing.T) {
 	for _, value := range []string{"string", "set"} {
 		for _, when := range []string{"in the pass", "after its process"} {
@@ -229,7 +229,7 @@ func deleteAndPass(t *testing.T, value, when string) {
 		g.Do(write, fmt.Sprintf("s:%d", n), "a")
 	}
 	j.mustEqual(g.Client)
-	other := g.redis.Client(t) // of the observer, which is called by other goroutines
+	other := g.redis.Client(t) // of the observer, which other goroutines call
 	deletes := func() (err error) {
 		for n := 0; n < 20 && err == nil; n++ {
 			_, err = other.Conn.Do("DEL", fmt.Sprintf("s:%d", n))
@@ -249,7 +249,7 @@ func deleteAndPass(t *testing.T, value, when string) {
 		}
 		return nil
 	})
-	g.Do("hidden", "other", "x") // it is not known which key that changes: a pass is owed
+	g.Do("hidden", "other", "x") // the keys that this command changes are unknown, so a pass is owed
 	if when == "after its process" {
 		if err := j.until(func() bool { return false }); !errors.Is(err, errDies) {
 			t.Fatal(err)
@@ -264,8 +264,8 @@ func deleteAndPass(t *testing.T, value, when string) {
 	}
 }
 
-// A key that was merely written does not account for its row's end: what goes with the server's data, or by a command that empties
-// it, is held against max_pct, also where the keys are pending, and where it happens while rows are swept.
+// A pending write of a key does not explain why its row should go. If the key is lost with the server's data, or by a command that empties
+// the database, max_pct applies. That is also so if the keys are pending, or if it happens during the sweep.
 func TestWhatIsLostIsHeldAgainstMaxPctAlthoughItIsPending(t *testing.T) {
 	for what, lose := range map[string]func(*testsupport.Redis, testsupport.Client){
 		"restarts without its data": func(r *testsupport.Redis, _ testsupport.Client) { r.Kill(); r.Restart() },
@@ -281,7 +281,7 @@ func TestWhatIsLostIsHeldAgainstMaxPctAlthoughItIsPending(t *testing.T) {
 	}
 }
 
-// loseAndPass makes Redis lose all keys, which are pending, before a pass, at a step of it, or when a batch of changes was taken.
+// loseAndPass makes Redis lose all keys while they are pending: before a pass, at a step of it, or after a batch of changes was taken.
 func loseAndPass(t *testing.T, where string, lose func(*testsupport.Redis, testsupport.Client)) {
 	g := newRig(t, testsupport.RedisArgs("--rename-command", "APPEND", "hidden", "--rename-command", "FLUSHDB", "empties"))
 	j := newCaptureJob(t, g.redis)
@@ -293,8 +293,8 @@ func loseAndPass(t *testing.T, where string, lose func(*testsupport.Redis, tests
 	}
 	write(g.Client, 30, "a")
 	j.mustEqual(g.Client)
-	other := g.redis.Client(t) // of the observer, which is called by other goroutines
-	// A pass reads the rows to count them, and once more to sweep them.
+	other := g.redis.Client(t) // of the observer, which other goroutines call
+	// A pass reads the rows to count them, and again to sweep them.
 	passed, last, written, least := 0, 1, 30, 31
 	if where == "stale-read" {
 		last, written, least = 2, 15, 28
@@ -316,7 +316,7 @@ func loseAndPass(t *testing.T, where string, lose func(*testsupport.Redis, tests
 	case "":
 		lose(g.redis, g.Client)
 	case "before-sweep", "stale-read":
-		g.Do("DEL", "s:29")          // so that there is a row to be swept,
+		g.Do("DEL", "s:29")          // so that there is a row to sweep,
 		g.Do("hidden", "other", "x") // and a pass
 	}
 	var err error
@@ -337,8 +337,8 @@ func loseAndPass(t *testing.T, where string, lose func(*testsupport.Redis, tests
 	}
 }
 
-// A row must never keep a write that a failover has lost. The process ends where the row is written and the
-// place is still before the write, or behind it.
+// A row must never keep a write that a failover has lost. The process ends after it has written the row. Then the position is still before
+// the write, or after it.
 func TestAWriteThatAFailoverLostDoesNotStayInTheTable(t *testing.T) {
 	for _, step := range []string{"applied", ""} {
 		g := newRig(t)
@@ -379,7 +379,7 @@ func TestAWriteThatAFailoverLostDoesNotStayInTheTable(t *testing.T) {
 		second.mustEqual(r)
 		want := "a failover may have lost writes"
 		if step == "" {
-			want = "beyond what the promoted master had"
+			want = "after the last change that the promoted master had received"
 		}
 		if notes := second.told(); !strings.Contains(notes, want) {
 			t.Errorf("%q: notes: %q", step, notes)
@@ -387,7 +387,7 @@ func TestAWriteThatAFailoverLostDoesNotStayInTheTable(t *testing.T) {
 	}
 }
 
-// A leader that goes on after its successor has taken over writes nothing.
+// A deposed leader that continues after its successor has taken over must write nothing.
 func TestADeposedCaptureWritesNothing(t *testing.T) {
 	g := newRig(t)
 	j := newCaptureJob(t, g.redis)
@@ -410,7 +410,7 @@ func TestADeposedCaptureWritesNothing(t *testing.T) {
 	second.mustEqual(g.Client)
 }
 
-// The process ends, or the run fails, at any step: the table is right after the next run.
+// If the process ends, or the run fails, at any step, the next run must make the table equal.
 func TestARunThatEndsAnywhereLosesNothing(t *testing.T) {
 	for name, dies := range map[string]bool{"the process dies": true, "the run fails": false} {
 		for _, lanes := range []int{1, 2} {
@@ -432,10 +432,10 @@ func endAnywhere(t *testing.T, dies bool, lanes int, pass bool) {
 		g.Do("SET", fmt.Sprintf("s:%d", i), "old")
 	}
 	j.mustEqual(g.Client)
-	other := g.redis.Client(t) // of the observer, which is called by other goroutines
+	other := g.redis.Client(t) // of the observer, which other goroutines call
 	for n, hit := 1, true; hit; n++ {
 		if pass {
-			g.Do("hidden", "other", "x") // it is not known which key that changes
+			g.Do("hidden", "other", "x") // the keys that this command changes are unknown
 		}
 		if dies {
 			j.die()
@@ -473,7 +473,7 @@ func endAnywhere(t *testing.T, dies bool, lanes int, pass bool) {
 	}
 }
 
-// A dead letter is replayed by reading its key again, wherever the leader is.
+// A dead letter is replayed by reading its key again, on any node that leads.
 func TestAMarkedKeyIsReadAgain(t *testing.T) {
 	g := newRig(t)
 	j := newCaptureJob(t, g.redis)
@@ -498,7 +498,7 @@ func TestAMarkedKeyIsReadAgain(t *testing.T) {
 	j.mustEqual(g.Client)
 }
 
-// The stream may be behind; a run waits for it.
+// The stream may be behind. A run must wait for it.
 func TestARunFlushesWhatWasWrittenBeforeItBegan(t *testing.T) {
 	g := newRig(t)
 	j := newCaptureJob(t, g.redis)

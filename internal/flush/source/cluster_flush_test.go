@@ -17,7 +17,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// clusterRig is a Cluster of one test, with a store on it.
+// clusterRig is a Cluster for one test, with a store that uses it.
 type clusterRig struct {
 	t       *testing.T
 	cluster *testsupport.RedisCluster
@@ -27,11 +27,12 @@ type clusterRig struct {
 func newClusterRig(t *testing.T) *clusterRig {
 	t.Helper()
 	c := testsupport.StartCluster(t)
-	s := openAt(t, redisconn.Options{Cluster: c.Addresses(), ClientName: "baton-test"})
+	// With a long time-out no command is sent twice, nor given up on a busy machine.
+	s := openAt(t, redisconn.Options{Cluster: c.Addresses(), ClientName: "baton-test", Timeout: time.Minute})
 	return &clusterRig{t: t, cluster: c, store: s}
 }
 
-// do runs a command that must succeed at the node of its first argument.
+// do runs a command at the node of its first argument. The command must succeed.
 func (g *clusterRig) do(name string, args ...any) any {
 	c, err := g.store.Conn(g.t.Context(), fmt.Sprint(args[0]))
 	if err != nil {
@@ -52,7 +53,7 @@ func (g *clusterRig) change(id, name string, n int) {
 	g.do("SADD", "changed:user", id)
 }
 
-// The stage of a job is in one slot and its rows are in all of them.
+// The stage of a job is in one slot, and its rows are in all of them.
 func TestFlushesOfAClusterAreExact(t *testing.T) {
 	t.Parallel()
 	g := newClusterRig(t)
@@ -97,8 +98,8 @@ func TestFlushesOfAClusterAreExact(t *testing.T) {
 	})
 }
 
-// While slots move, rows are on one node, on the other, or nowhere, and a stage may
-// be out of reach. Nothing is lost, nothing is taken for deleted.
+// While slots move, a row may be on the old node, on the new node, or on neither, and a stage may be out of reach. No row may be lost, or
+// be taken for deleted.
 func TestFlushesOfAClusterAreExactWhileSlotsMove(t *testing.T) {
 	t.Parallel()
 	g := newClusterRig(t)
@@ -122,8 +123,8 @@ func TestFlushesOfAClusterAreExactWhileSlotsMove(t *testing.T) {
 	src := hashesOn(t, g.store, IndexedOptions{PageRows: 10})
 
 	for round := range max(2, testsupport.Often(4)) {
-		// One row's slot stays halfway, with the row on the old node or on the new one;
-		// that of a row which is gone, too. The index itself moves in between.
+		// The slot of one row stays half moved, with the row on the old node or on the new one. So does the slot of a deleted row. The
+		// index itself moves in between.
 		halfway := 1 + rand.IntN(users-1)
 		moves := []*testsupport.SlotMove{g.begin(fmt.Sprintf("user:%d", halfway)), g.begin("user:0")}
 		if round%2 == 1 {
@@ -147,7 +148,7 @@ func TestFlushesOfAClusterAreExactWhileSlotsMove(t *testing.T) {
 		mu.Lock()
 		same(t, fmt.Sprintf("rows in round %d, halfway with user:%d", round, halfway), want, db.rows())
 		mu.Unlock()
-		ids := newDatabase() // of a job that wants no field
+		ids := newDatabase() // of a job that needs no field
 		g.do("SADD", "changed:id", halfway, 0)
 		ids.drain(t, hashesOn(t, g.store, IndexedOptions{Changed: "changed:id", Inputs: []string{"id"}}))
 		same(t, "ids alone", map[string]string{fmt.Sprint(halfway): fmt.Sprint(halfway)}, ids.rows())
@@ -165,8 +166,8 @@ func TestFlushesOfAClusterAreExactWhileSlotsMove(t *testing.T) {
 	}
 }
 
-// Where a stage goes to another node while it is scanned, the cursor means nothing there:
-// ids would be left out, and go with the stage.
+// If a stage moves to another node while it is scanned, the cursor has no meaning there. Then ids would be missed, and removed with the
+// stage.
 func TestNothingIsLostOfAStageThatMovesWhileItIsScanned(t *testing.T) {
 	t.Parallel()
 	g := newClusterRig(t)
@@ -238,7 +239,7 @@ func (g *clusterRig) begin(key string) *testsupport.SlotMove {
 	return move
 }
 
-// moveAway moves a key's slot to the next master, and waits until all nodes know of it.
+// moveAway moves a key's slot to the next master, and waits until all nodes know that.
 func (g *clusterRig) moveAway(key string) error {
 	to, err := g.other(key)
 	if err != nil {
@@ -250,7 +251,7 @@ func (g *clusterRig) moveAway(key string) error {
 	return g.cluster.Daemon().AwaitAgreement()
 }
 
-// other is a master that does not have the key.
+// other returns a master that does not have the key.
 func (g *clusterRig) other(key string) (*testsupport.RedisDaemon, error) {
 	c := g.cluster.Daemon()
 	owner, err := c.AwaitOwner(key, nil)

@@ -9,7 +9,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// conformances is how each kind of source is fed: by its name in the registry.
+// conformances has the options and inputs with which each kind of source is tested, by its name in the registry.
 var conformances = map[string]struct {
 	options Options
 	inputs  []string
@@ -65,7 +65,7 @@ func TestEverySourceKeepsThePromisesOfItsPort(t *testing.T) {
 			continue
 		}
 		t.Run(kind.Name, func(t *testing.T) {
-			flushtest.Source(t, func(t *testing.T) flushtest.SourceBench {
+			flushtest.Source(t, func(t *testing.T) flushtest.SourceHarness {
 				g.Do("FLUSHALL")
 				return conformanceOf(t, g, c.options, c.inputs, c.add)
 			})
@@ -73,13 +73,13 @@ func TestEverySourceKeepsThePromisesOfItsPort(t *testing.T) {
 	}
 }
 
-func conformanceOf(t *testing.T, g *rig, o Options, inputs []string, add func(*rig, int)) flushtest.SourceBench {
+func conformanceOf(t *testing.T, g *rig, o Options, inputs []string, add func(*rig, int)) flushtest.SourceHarness {
 	o.Job, o.Rows = "conformance", 8
 	described, err := Describe(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return flushtest.SourceBench{
+	return flushtest.SourceHarness{
 		Promises: described.Inputs, Inputs: inputs,
 		Open: func(t testing.TB, inputs []string) flush.Source {
 			sources, err := described.Open(g.store, inputs)

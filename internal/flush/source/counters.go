@@ -15,31 +15,31 @@ import (
 	"baton/internal/redisconn"
 )
 
-// The inputs of a counters source.
+// These are the inputs of a counters source.
 const (
 	inputField = "$field"
 	inputValue = "$value"
 )
 
-// CountersOptions describe one live key of a counters job: a hash of
-// field → delta that producers add to with HINCRBY.
+// CountersOptions describe one live key of a counters job. The key is a hash of field → delta; producers add to it with HINCRBY.
 type CountersOptions struct {
 	Job string
 	Key string // the live key, of one shard
-	// Inputs are the parts of a record: "$field", "$value", in any order.
+	// Inputs are "$field" and "$value", in any order.
 	Inputs []string
-	// PartRows is the aim for the fields of a part, that is of a transaction. Default 5000.
+	// PartRows is the desired number of fields in a part, which is one transaction. Default 5000.
 	PartRows int
 	// MemoryBudget limits the memory for reading, in bytes. Default 32 MiB.
 	MemoryBudget int
-	// Lanes is how many lanes the parts are dealt out to. Default 1.
+	// Lanes is the number of lanes that share the parts. Default 1.
 	Lanes int
 }
 
-// Counters reads one hash of counters: a flush.Source.
+// Counters reads one hash of counters. It is a flush.Source.
 //
-// Adding a delta is not idempotent. So a stage is cut into parts that are the same at every reading, and the database's ledger remembers
-// each part. The number of parts, and whether they are cut by order, is stored at staging: see [parts.Dealing].
+// Adding a delta is not idempotent. So every reading cuts a stage into the same parts, and the database's ledger records the written parts.
+// The script that makes a stage stores the number of parts, and whether the fields are assigned to parts by their order: see
+// [parts.Partitioner].
 type Counters struct {
 	staging.Key
 	inputs []string
@@ -48,7 +48,7 @@ type Counters struct {
 	lanes  int
 }
 
-// NewCounters checks the options; it does not connect.
+// NewCounters checks the options and does not connect.
 func NewCounters(store *redisconn.Store, o CountersOptions) (*Counters, error) {
 	key, err := staging.New(store, o.Job, o.Key, "hash")
 	if err != nil {
@@ -73,7 +73,7 @@ func positive(n, otherwise int) int {
 	return otherwise
 }
 
-// Read yields the parts of the stage in order, each as one page; empty parts are left out. One pass over the stage collects as many parts
+// Read yields the parts of the stage in order, each as one page, and leaves out empty parts. One pass over the stage collects as many parts
 // as fit the memory budget; further passes collect the rest.
 func (s *Counters) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
 	c, err := s.Store.Conn(ctx, s.Live)
@@ -101,7 +101,7 @@ func (s *Counters) Read(ctx context.Context, st flush.Stage, yield func(flush.Pa
 	return nil
 }
 
-// hand yields the parts lo ≤ part < hi, each as one page.
+// hand yields the parts from lo to hi-1, each as one page, and leaves out empty parts.
 func (s *Counters) hand(take func(part int) []parts.Pair, lo, hi int, yield func(flush.Page) error) error {
 	for part := lo; part < hi; part++ {
 		pairs := take(part)
@@ -116,15 +116,16 @@ func (s *Counters) hand(take func(part int) []parts.Pair, lo, hi int, yield func
 	return nil
 }
 
-// cut finds out how the fields are dealt out to parts. Staging decided whether to cut by order. The ends of the parts follow from the
-// fields, and are kept beside the stage: for a later reader some fields may be gone (HEXPIRE). If this reading has found it out, the
-// whole stage is in memory.
-func (s *Counters) cut(ctx context.Context, c redisconn.Conn, st flush.Stage) (dealt parts.Dealing, whole *parts.Whole, err error) {
+// cut assigns the fields to the parts. The script that made the stage has decided whether to cut by order. If so, the first reader computes
+// the ends of the parts from the fields, and stores the ends next to the stage. Later readers use the stored ends, because they may not
+// find all fields (HEXPIRE). The first reader has the whole stage in memory; only for this reader, cut returns the stage as the result
+// whole.
+func (s *Counters) cut(ctx context.Context, c redisconn.Conn, st flush.Stage) (dealt parts.Partitioner, whole *parts.Whole, err error) {
 	dealt = parts.ByHash(st.Parts)
 	if st.Parts < 2 {
 		return dealt, nil, nil
 	}
-	const doing = "deal out the stage of"
+	const doing = "divide into parts the stage of"
 	meta, err := redis.Strings(redis.DoContext(c, ctx, "HMGET", s.MetaKey(), "id", "parts", "ends"))
 	if err != nil {
 		return dealt, nil, s.Fail(doing, err)
@@ -159,10 +160,10 @@ func (s *Counters) cut(ctx context.Context, c redisconn.Conn, st flush.Stage) (d
 	return dealt, whole, s.Fail(doing, err)
 }
 
-// collect makes one pass over the stage. It fails rather than deliver a part that may lack fields.
+// collect calls add for every field of the stage, in one pass. It returns an error if fields may be missing.
 func (s *Counters) collect(ctx context.Context, c redisconn.Conn, st flush.Stage, add func(field, value []byte)) error {
 	var seen int64
-	var field []byte // read, and waiting for its value
+	var field []byte // the field that waits for its value
 	all := func() bool { return false }
 	_, err := c.ScanKey(ctx, "HSCAN", s.StageKey(), "0", redisconn.NewScanPace(), all, func(text []byte) {
 		if field == nil {
@@ -190,7 +191,8 @@ func (s *Counters) collect(ctx context.Context, c redisconn.Conn, st flush.Stage
 	return nil
 }
 
-// recordsOf makes records of counters. name is the input that is a counter's name.
+// recordsOf returns the records of these counters. The argument name is the input that gets a counter's name. Every other input gets the
+// counter's value.
 func recordsOf(pairs []parts.Pair, inputs []string, name string) []row.Record {
 	n := len(inputs)
 	raws := make([]row.Raw, 0, len(pairs)*n)

@@ -1,4 +1,4 @@
--- Counts what is pending, staged or not, without scanning.
+-- Counts the pending changes, including staged ones, without a scan.
 -- KEYS: live index, staged index, stage
 -- Reply: {"ok", count} or {"wrong_type", key, type}
 local card = {hash = 'HLEN', set = 'SCARD', zset = 'ZCARD'}

@@ -14,9 +14,8 @@ import (
 	"baton/internal/redisconn/redistest"
 )
 
-// A backlog that no memory holds, BATON_TEST_BIG=5000000 counters: it is flushed within
-// 150 MB, and no command takes Redis longer than 10 ms by its nature. It prints how often
-// the stage is scanned. Run it without -race, which counts as memory.
+// A backlog that does not fit into memory, with BATON_TEST_BIG=5000000 counters, is flushed within 150 MB. No command needs more than 10 ms
+// of Redis by its nature. The test prints how often the stage is scanned. Run the test without -race, because -race also needs memory.
 func TestBigCountersAreFlushedWithinMemory(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv("BATON_TEST_BIG"))
 	if err != nil {
@@ -99,7 +98,7 @@ func TestBigCountersAreFlushedWithinMemory(t *testing.T) {
 	}
 }
 
-// average is how long Redis takes for commands: a busy machine stretches single ones.
+// average returns how long Redis needs for commands on average: on a busy machine single ones take longer.
 func (g *rig) average(commands ...string) string {
 	var all []string
 	for _, name := range commands {
@@ -112,7 +111,7 @@ func (g *rig) average(commands ...string) string {
 	return strings.Join(all, ", ")
 }
 
-// peakMB is the most that this process has had resident.
+// peakMB returns the maximum resident memory of this process.
 func peakMB(t *testing.T) int {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")

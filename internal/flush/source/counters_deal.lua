@@ -1,7 +1,7 @@
--- Keeps how the fields of a stage of counters are dealt out to its parts. The first answer counts.
+-- Records how the fields of a stage of counters are assigned to parts. Only the first call records its argument.
 -- KEYS: meta
 -- ARGV: stage's id, the ends of the parts
--- Reply: {"dealt", ends} or {"stale"}: the stage is another one, or gone
+-- Reply: {"dealt", the recorded ends} or {"stale"}: the stage has another id or no id
 local meta = redis.call('HMGET', KEYS[1], 'id', 'ends')
 if meta[1] ~= ARGV[1] then
   return {'stale'}
@@ -9,6 +9,6 @@ end
 if meta[2] then
   return {'dealt', meta[2]}
 end
-redis.call('PERSIST', KEYS[1]) -- is the first that writes: then a full memory refuses no later one
+redis.call('PERSIST', KEYS[1]) -- the first command that writes, so that a full memory refuses no later command
 redis.call('HSET', KEYS[1], 'ends', ARGV[2])
 return {'dealt', ARGV[2]}

@@ -1,9 +1,10 @@
--- Moves the counts of some ids from their keys to the stage, and the ids out of the staged index.
+-- Moves the counts of some ids from their keys to the stage, and removes these ids from the staged index.
 -- KEYS: staged index, stage, meta, the counter of each id
--- ARGV: stage's id, the ids (at most 250: Redis serves nobody else meanwhile)
--- Reply: 1, or 0 when the stage is another one, or gone
+-- ARGV: stage's id, the ids (at most 250, because Redis serves no other client while the script runs)
+-- Reply: 1, or 0 if the stage has another id or no id
 --
--- An id that has left the index has been moved: what its counter has now is of the next stage.
+-- The count of an id that is no longer in the staged index was moved. The present value of its counter
+-- belongs to the next stage.
 if redis.call('HGET', KEYS[3], 'id') ~= ARGV[1] then
   return 0
 end
@@ -26,7 +27,7 @@ end
 local counts, moved, emptied = redis.call('MGET', unpack(keys)), {}, {}
 for i, count in ipairs(counts) do
   if not count then
-    -- Nothing counted there, or what is there is no counter. It stays, and becomes a dead letter.
+    -- The counter does not exist, or the key is no counter. Such a key stays, and becomes a dead letter.
     local found = redis.call('TYPE', keys[i]).ok
     count = found ~= 'none' and 'a ' .. found .. ' and no counter'
   else
@@ -37,11 +38,11 @@ for i, count in ipairs(counts) do
   end
 end
 
--- The order matters if Redis refuses one of these (its user lacks a permission). Until the
--- counters are deleted everything may be done again; then nothing may be refused any more. So
--- what comes last is tried first, with the stage's id, which is the id of no counter. As it is
--- the first that writes, a full memory refuses no later one either. HLEN is tried, too: between
--- the two HSET it must not be refused.
+-- The order matters if Redis refuses one of these commands because its user lacks a permission. Until
+-- the counters are deleted, all commands may be repeated. After that no command may be refused. So the
+-- last command is tried first, with the stage's id, which is the id of no counter. It is also the first
+-- command that writes, so a full memory refuses no later command. HLEN is also tried, because it must
+-- not be refused between the two HSET.
 redis.call('HLEN', KEYS[2])
 redis.call(remove, KEYS[1], ARGV[1])
 if #moved > 0 then

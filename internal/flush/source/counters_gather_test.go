@@ -24,7 +24,7 @@ func TestCrashWhileGatheringAtAnyStepIsResumedExactly(t *testing.T) {
 			want = g.fillPlain(zset, 300)
 			return plainOn(t, watched(g.store, observe), PlainCountersOptions{PartRows: 125, MemoryBudget: 2 << 10})
 		}, func(db *database, when string) {
-			for i := range 40 { // some of them are moved, some are not
+			for i := range 40 { // some of them are moved, and some are not
 				page := fmt.Sprintf("p%d", i*7)
 				g.sendHit(zset, page, 1000)
 				want[page] += 1000
@@ -52,7 +52,7 @@ func TestConnectionCutWhileGatheringIsResumedExactly(t *testing.T) {
 	})
 }
 
-// The reply of every script is lost once: it was done, and must not be done again.
+// The reply of every script is lost once. The script has run, and must not act again.
 func TestLostRepliesOfGatheringAreResumed(t *testing.T) {
 	g := newRig(t)
 	for _, s := range []*redis.Script{countersStageScript, countersGatherScript, countersSealScript} {
@@ -78,8 +78,8 @@ func TestLostRepliesOfGatheringAreResumed(t *testing.T) {
 	}
 }
 
-// A leader that was held up moves what it had found before: its successor has moved it
-// already, and what is in the counters now is not of that stage.
+// A leader that was delayed tries to move counters that it had found before. Its successor has moved them already, and the present counts
+// do not belong to that stage.
 func TestLateGatheringMovesNothing(t *testing.T) {
 	g := newRig(t)
 	db := newDatabase()
@@ -94,7 +94,7 @@ func TestLateGatheringMovesNothing(t *testing.T) {
 		g.Do("")
 	}
 	late := g.plain(PlainCountersOptions{})
-	// at has the late leader stand still at a step while others do something.
+	// at makes the late leader stand still at a step while others acts.
 	at := func(step string, others func()) {
 		once := false
 		late.Store = watched(g.store, func(s string) error {
@@ -106,7 +106,7 @@ func TestLateGatheringMovesNothing(t *testing.T) {
 		})
 	}
 
-	at(redistest.Before("counters_gather"), func() { // the successor moves the same counters, and some more, and dies
+	at(redistest.Before("counters_gather"), func() { // the successor moves the same counters and some more, and dies
 		chunks := 0
 		successor := plainOn(t, watched(openStore(t, g.redis.URL()), func(step string) error {
 			if step == redistest.After("counters_gather") {
@@ -129,7 +129,7 @@ func TestLateGatheringMovesNothing(t *testing.T) {
 
 	for i, step := range []string{redistest.Before("counters_gather"), redistest.Before("counters_seal")} {
 		more(7)
-		at(step, func() { // the successor does all of it, and stages what has come since
+		at(step, func() { // the successor finishes, and stages newer changes
 			db.drain(t, g.plain(PlainCountersOptions{}))
 			more(9)
 			stageNow(t, g.plain(PlainCountersOptions{}), fmt.Sprint("d", i))
@@ -143,7 +143,7 @@ func TestLateGatheringMovesNothing(t *testing.T) {
 	g.noCounters()
 }
 
-// Random schedules of producers, flushes and crashes, against a sum.
+// Random schedules of producers, flushes and crashes are compared with a sum.
 func TestPlainCountersAreExactUnderAnySchedule(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)

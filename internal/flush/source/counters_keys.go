@@ -14,16 +14,16 @@ import (
 	"baton/internal/redisconn"
 )
 
-// longestTotal is how many bytes of a value are read. A longer value is no number, and may be of any size.
+// longestTotal is the maximum number of bytes that are read of a value. A longer value is no number, and may have any size.
 const longestTotal = 300
 
-// readKeysOf reads the totals with a key each that are on one server.
+// readKeysOf reads the totals of one server, in the case that each total has its own key.
 func (s *Totals) readKeysOf(ctx context.Context, node *redisconn.Server, yield func(flush.Page) error) error {
 	c, err := node.Borrow(ctx)
 	if err != nil {
 		return err
 	}
-	defer c.Close() // it goes back to the pool
+	defer c.Close() // returns it to the pool
 	scan := redisconn.KeyScan{
 		Cursor: "0", Match: redisconn.Glob(s.row.Prefix, s.row.Suffix), Type: "string", Pace: redisconn.NewNamePace(),
 	}
@@ -47,7 +47,7 @@ func (s *Totals) readKeysOf(ctx context.Context, node *redisconn.Server, yield f
 	return nil
 }
 
-// add adds the id of a key that is one of the pattern.
+// add adds the id of a key, if the key matches the pattern.
 func (s *Totals) add(key string, ids *totalsPage) {
 	id, ok := strings.CutPrefix(key, s.row.Prefix)
 	if id, ok2 := strings.CutSuffix(id, s.row.Suffix); ok && ok2 {
@@ -55,7 +55,8 @@ func (s *Totals) add(key string, ids *totalsPage) {
 	}
 }
 
-// readKeys reads the totals of some ids. A key that is gone meanwhile, or on another node, is left out: the next pass will find it.
+// readKeys reads the totals of some ids. It skips a key that was removed, holds another type, or has moved to another node. The next pass
+// finds a moved key.
 func (s *Totals) readKeys(ctx context.Context, c redisconn.Conn, ids []parts.Pair, page *totalsPage) error {
 	for _, id := range ids {
 		if err := c.Send("GETRANGE", s.row.Key(id.Field), 0, longestTotal-1); err != nil {

@@ -16,8 +16,8 @@ import (
 )
 
 func TestPartsAreTheSameForEver(t *testing.T) {
-	// The format: FNV-1a, 64 bit, modulo the parts. Another hash would assign
-	// fields of a stage from before an upgrade to other parts.
+	// The stored format is FNV-1a, 64 bit, modulo the number of parts. Another hash would assign fields of a stage from before an upgrade
+	// to other parts.
 	for _, field := range []string{"", "a", "article:1", "статья", strings.Repeat("x", 9999)} {
 		h := fnv.New64a()
 		h.Write([]byte(field))
@@ -32,8 +32,7 @@ func TestPartsAreTheSameForEver(t *testing.T) {
 	}
 }
 
-// partsOf reads a stage and shows which fields are in which part, failing on a
-// field that comes twice, and on parts out of order.
+// partsOf reads a stage and returns the fields of each part. It fails if a field comes twice, or if parts are not in order.
 func partsOf(t testing.TB, src flush.Source, st flush.Stage) map[int][]string {
 	t.Helper()
 	parts := map[int][]string{}
@@ -72,7 +71,7 @@ func TestPartsDoNotDependOnMemoryOrOnRedis(t *testing.T) {
 
 	scans := 0
 	tight := countersOn(t, watched(g.store, func(step string) error {
-		if step == redistest.Before("HGET") { // behind each pass
+		if step == redistest.Before("HGET") { // after each pass
 			scans++
 		}
 		return nil
@@ -98,9 +97,8 @@ func TestPartsDoNotDependOnMemoryOrOnRedis(t *testing.T) {
 	}
 }
 
-// A stage is cut by the order of its fields, so that each transaction writes neighbours, if it is not large.
-// Later readings keep to it, with any memory, also where Redis has lost in a failover where the parts end, and
-// where fields are gone meanwhile, because their time to live is over.
+// A stage that is not large is cut by the order of its fields, so that each transaction writes neighbouring rows. Later readings give the
+// same parts, with any memory. They do so even if Redis lost the ends of the parts in a failover, or if fields have expired meanwhile.
 func TestPartsAreNeighboursIfTheStageIsNotLarge(t *testing.T) {
 	g := newRig(t)
 	g.fillCounters("views:3", 1000)
@@ -142,7 +140,7 @@ func TestPartsAreNeighboursIfTheStageIsNotLarge(t *testing.T) {
 	same("without a field", 0)
 }
 
-// Stages of an older version, and large ones, are by hash.
+// Stages of an older version, and large stages, are cut by hash.
 func TestStageThatIsLargeOrOfAnOlderVersionIsCutByHash(t *testing.T) {
 	g := newRig(t)
 	g.fillCounters("views:3", 1000)
@@ -161,8 +159,8 @@ func TestStageThatIsLargeOrOfAnOlderVersionIsCutByHash(t *testing.T) {
 	}
 }
 
-// Two leaders may find out at the same time where parts end, and of one some fields may be gone
-// already. Both keep to the first answer.
+// Two leaders may compute the ends of the parts at the same time, and one of them may lack some fields already. Both must use the first
+// answer.
 func TestFirstAnswerWhereThePartsEndCounts(t *testing.T) {
 	for _, first := range []string{"h", "b"} {
 		g := newRig(t)
@@ -192,7 +190,7 @@ func TestFirstAnswerWhereThePartsEndCounts(t *testing.T) {
 	}
 }
 
-// An older version reads "parts" as a number. It must fail, rather than deal out by hash.
+// An older version reads "parts" as a number. It must fail, and not cut the stage by hash.
 func TestStageThatIsCutByOrderIsRefusedByOlderVersions(t *testing.T) {
 	g := newRig(t)
 	g.fillCounters("views:3", 1000)
@@ -212,7 +210,7 @@ func TestEndsThatBatonHasNotWrittenAreRefused(t *testing.T) {
 	st := stageNow(t, src, "a")
 	g.Do("HSET", src.MetaKey(), "ends", "n")
 	err := src.Read(t.Context(), st, func(flush.Page) error { t.Error("a page was handed over"); return nil })
-	if err == nil || !strings.Contains(err.Error(), "the ends of its parts") {
+	if err == nil || !strings.Contains(err.Error(), "the ends of the parts") {
 		t.Errorf("read: %v", err)
 	}
 }
@@ -222,7 +220,7 @@ func TestReadFailsWhenTheStageWasDiscardedMeanwhile(t *testing.T) {
 	g.fillCounters("views:3", 5000)
 	src := g.counters(CountersOptions{PartRows: 100})
 	st := stageNow(t, src, "a")
-	// The successor finishes the stage and stages the next one while we scan.
+	// The successor finishes the stage and stages the next one while this process scans.
 	src.Store = watched(g.store, func(step string) error {
 		if step == redistest.Before("HGET") {
 			if err := g.counters(CountersOptions{}).Discard(t.Context(), st); err != nil {

@@ -15,9 +15,8 @@ import (
 	"baton/internal/redisconn"
 )
 
-// PlainCountersOptions describe a counters job with a key for each counter, which
-// producers add to with INCRBY or INCRBYFLOAT, and an index of the ids that were
-// changed. Both are written in one transaction, in any order:
+// PlainCountersOptions describe a counters job with a key for each counter, and an index of the changed ids. Producers add to a counter
+// with INCRBY or INCRBYFLOAT. They write the counter and the index in one transaction, in any order:
 //
 //	MULTI
 //	INCRBY hits:42 1
@@ -26,38 +25,38 @@ import (
 type PlainCountersOptions struct {
 	Job     string
 	Key     string // pattern of the counters' keys: "hits:<page>"
-	Changed string // the index's live key: a SET, or a ZSET scored by anything
-	// Inputs are the parts of a record: the captured name ("page") and "$value", in any order.
+	Changed string // the index's live key: a SET, or a ZSET with any scores
+	// Inputs are the captured name ("page") and "$value", in any order.
 	Inputs []string
-	// PartRows, MemoryBudget and Lanes are as in CountersOptions.
+	// PartRows, MemoryBudget and Lanes have the same meaning as in CountersOptions.
 	PartRows     int
 	MemoryBudget int
 	Lanes        int
 }
 
-// PlainCounters reads counters that have a key each: a flush.Source.
+// PlainCounters reads counters that each have their own key. It is a flush.Source.
 //
-// The index is staged as for hashes. Then the counts are moved from their keys to a hash, a few hundred at a time: once an id has left
-// the staged index, its count is in the hash, and later increments mark the id in the live index. Once the staged index is empty the hash
-// is sealed, and from there on it is a stage of Counters.
+// First the index of the changed ids is staged. Then scripts move the counts from their keys to a hash, a few hundred at a time. After an
+// id has left the staged index, its count is in the hash, and later increments add the id to the live index. When the staged index is
+// empty, the hash is sealed. From then on the hash is read as a stage of Counters.
 type PlainCounters struct {
 	Counters
 	row      spec.RowKey
 	partRows int
 }
 
-// gatherChunk is the most counters that one script moves: Redis serves no other client meanwhile.
+// gatherChunk is the maximum number of counters that one script moves, because Redis serves no other client while the script runs.
 const gatherChunk = 250
 
 var (
 	countersStageScript   = loadScript("counters_stage", 4)
-	countersGatherScript  = loadScript("counters_gather", -1) // the first argument is their number
+	countersGatherScript  = loadScript("counters_gather", -1) // the first argument is the number of keys
 	countersSealScript    = loadScript("counters_seal", 3)
 	countersBacklogScript = loadScript("counters_backlog", 3)
 	countersDealScript    = loadScript("counters_deal", 1)
 )
 
-// NewPlainCounters checks the options; it does not connect.
+// NewPlainCounters checks the options and does not connect.
 func NewPlainCounters(store *redisconn.Store, o PlainCountersOptions) (*PlainCounters, error) {
 	row, err := spec.ParseRowKey(o.Key)
 	if err != nil {
@@ -77,7 +76,7 @@ func NewPlainCounters(store *redisconn.Store, o PlainCountersOptions) (*PlainCou
 			return nil, err
 		}
 	}
-	key.Parts = positive(o.PartRows, defaultPageRows) // it is discarded as a whole
+	key.Parts = positive(o.PartRows, defaultPageRows) // the number of records in a part, because the stage is removed as a whole
 	return &PlainCounters{
 		Counters: Counters{
 			Key: key, inputs: o.Inputs, field: row.Name,
@@ -96,15 +95,14 @@ func checkOneSlot(row spec.RowKey, index string) error {
 		row.Name)
 }
 
-// sameSlot reports whether every key of the pattern shares its slot with the index,
-// whatever is in the captured part.
+// sameSlot reports whether every key of the pattern is in the same slot as the index, whatever text stands for the captured name.
 func sameSlot(row spec.RowKey, index string) bool {
 	_, tagged := redisconn.HashTag(row.Prefix)
 	return tagged && redisconn.Slot(row.Prefix) == redisconn.Slot(index)
 }
 
-// Stage freezes the index under newID, or finds what an earlier run froze, and gathers
-// the counts. A stage that is sealed is never gathered again.
+// Stage freezes the index under newID, or finds the index that an earlier run froze. Then it gathers the counts in the stage. If the
+// gathering has already ended (the stage is sealed), Stage gathers nothing more.
 func (s *PlainCounters) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok bool, err error) {
 	for {
 		verdict, st, err := s.begin(ctx, newID)
@@ -120,11 +118,11 @@ func (s *PlainCounters) Stage(ctx context.Context, newID, _ string) (st flush.St
 		if ok, err := s.seal(ctx, &st); ok || err != nil || !st.Resumed {
 			return st, ok, err
 		}
-		// The stage of an earlier run held no counts. Newer changes wait in the live index.
+		// The stage of an earlier run had no counts, and was removed. Newer changes wait in the live index, so the loop makes a new stage.
 	}
 }
 
-// begin makes a stage, or finds one. verdict is nothing, gathering or sealed.
+// begin makes a stage, or finds the stage of an earlier run. The result verdict is "nothing", "gathering" or "sealed".
 func (s *PlainCounters) begin(ctx context.Context, newID string) (verdict string, st flush.Stage, err error) {
 	verdict, reply, err := s.Freeze(ctx, countersStageScript, s.Live, s.IndexKey(), s.StageKey(), s.MetaKey(), newID, s.Job)
 	if err != nil {
@@ -136,25 +134,26 @@ func (s *PlainCounters) begin(ctx context.Context, newID string) (verdict string
 	case "wrong_type":
 		err = s.wrongPlainType(reply)
 	case "orphan":
-		err = fmt.Errorf("%w: %q has no id in %q, so it is unknown whether its counts are in the database. "+
-			"If they are, UNLINK it; if not, HSET %s id NEW-UUID has it flushed",
-			staging.ErrBrokenStage, s.StageKey(), s.MetaKey(), s.MetaKey())
+		err = fmt.Errorf("%w: the stage %q has no id in %q, so baton cannot know whether its counts are in the database. "+
+			"If they are, delete the stage: UNLINK %s. If not, give the stage an id, and baton flushes it: HSET %s id NEW-UUID",
+			staging.ErrBrokenStage, s.StageKey(), s.MetaKey(), s.StageKey(), s.MetaKey())
 	case "lost":
-		err = fmt.Errorf("%w: %q names a batch, but the stage in %q is gone, or not all of it is there (evicted or changed by "+
-			"somebody). "+
-			"Restore it, or give up the missing part with DEL %s", staging.ErrBrokenStage, s.MetaKey(), s.StageKey(), s.MetaKey())
+		err = fmt.Errorf("%w: %q names a batch, but the stage in %q is missing or incomplete (evicted, or changed by another "+
+			"client). "+
+			"Restore the stage, or accept the loss of the missing part: DEL %s",
+			staging.ErrBrokenStage, s.MetaKey(), s.StageKey(), s.MetaKey())
 	}
 	return verdict, st, err
 }
 
-// gather moves the counts of all staged ids to the stage. Finished scripts need not be repeated,
-// so a later run continues where it ended.
+// gather moves the counts of all staged ids to the stage. A count that one script has moved need not be moved again, so a later run
+// continues where this one stopped.
 func (s *PlainCounters) gather(ctx context.Context, st flush.Stage) error {
 	c, err := s.Store.Conn(ctx, s.Live)
 	if err != nil {
 		return err
 	}
-	defer c.Close() // it goes back to the pool
+	defer c.Close() // returns it to the pool
 	scan, err := s.scanIndex(ctx, c, st)
 	if err != nil || scan.command == "" {
 		return err
@@ -178,7 +177,7 @@ func (s *PlainCounters) gather(ctx context.Context, st flush.Stage) error {
 	return nil
 }
 
-// scanIndex prepares a pass over the staged index; its command is "" if that is empty.
+// scanIndex prepares a pass over the staged index. If the index is empty, the command of the idScan is "".
 func (s *PlainCounters) scanIndex(ctx context.Context, c redisconn.Conn, st flush.Stage) (idScan, error) {
 	const doing = "look up the staged index of"
 	kind, err := redis.String(redis.DoContext(c, ctx, "TYPE", s.IndexKey()))
@@ -193,12 +192,12 @@ func (s *PlainCounters) scanIndex(ctx context.Context, c redisconn.Conn, st flus
 	case "zset":
 		scan.command, scan.stride = "ZSCAN", 2
 	default:
-		return scan, s.Stale(st) // it was a set or a zset when it was staged
+		return scan, s.Stale(st) // the index was a set or a zset when it was staged
 	}
 	return scan, nil
 }
 
-// some returns the ids of one call of the scan; the cursor is "0" after the last.
+// some returns the ids that one call of SSCAN or ZSCAN returns. After the last call the cursor is "0".
 func (s *idScan) some(ctx context.Context, c redisconn.Conn) (ids []string, err error) {
 	element := 0
 	one := func() bool { return true }
@@ -211,7 +210,7 @@ func (s *idScan) some(ctx context.Context, c redisconn.Conn) (ids []string, err 
 	return ids, err
 }
 
-// move moves the counts of some ids.
+// move runs the script that moves the counts of some ids to the stage.
 func (s *PlainCounters) move(ctx context.Context, c redisconn.Conn, st flush.Stage, ids []string) error {
 	args := make([]any, 0, 2*len(ids)+5)
 	args = append(args, 3+len(ids), s.IndexKey(), s.StageKey(), s.MetaKey())
@@ -232,7 +231,7 @@ func (s *PlainCounters) move(ctx context.Context, c redisconn.Conn, st flush.Sta
 	return nil
 }
 
-// seal ends the gathering. ok is false if there was nothing to gather; the stage is removed then.
+// seal ends the gathering, so that the stage can be read. If nothing was gathered, seal removes the stage, and the result ok is false.
 func (s *PlainCounters) seal(ctx context.Context, st *flush.Stage) (ok bool, err error) {
 	reply, err := redis.Values(s.Script(ctx, "seal the stage of", countersSealScript,
 		s.IndexKey(), s.StageKey(), s.MetaKey(), st.ID, s.partRows, s.Large))
@@ -257,12 +256,13 @@ func (s *PlainCounters) seal(ctx context.Context, st *flush.Stage) (ok bool, err
 	}
 }
 
-// Backlog counts the pending changes, staged ones included.
+// Backlog counts the pending changes, including staged ones.
 func (s *PlainCounters) Backlog(ctx context.Context) (int64, error) {
 	return s.Count(ctx, s.wrongPlainType, countersBacklogScript, s.Live, s.IndexKey(), s.StageKey())
 }
 
-// wrongPlainType reads the rest of a script's {"wrong_type", key, type}: of the script's keys only the stage is a hash.
+// wrongPlainType returns the error for a script's reply {"wrong_type", key, type}. The argument reply contains the key and the type. Only
+// the stage and its meta, the hash that describes the stage, must be hashes.
 func (s *PlainCounters) wrongPlainType(reply []any) error {
 	if len(reply) > 0 {
 		if name, err := redis.String(reply[0], nil); err == nil && (name == s.StageKey() || name == s.MetaKey()) {

@@ -51,7 +51,7 @@ func (g *rig) sendHit(zset bool, page string, n int64) {
 	g.Send("EXEC")
 }
 
-// fillPlain adds to n counters, pipelined.
+// fillPlain adds to n counters in one pipeline.
 func (g *rig) fillPlain(zset bool, n int) map[string]int64 {
 	g.T.Helper()
 	want := make(map[string]int64, n)
@@ -71,7 +71,7 @@ func (g *rig) fillPlain(zset bool, n int) map[string]int64 {
 	return want
 }
 
-// noCounters asserts that every counter has been moved.
+// noCounters fails unless every counter has been moved.
 func (g *rig) noCounters() {
 	g.T.Helper()
 	keys, err := redis.Strings(g.Do("KEYS", "*hits*"), nil)
@@ -107,7 +107,7 @@ func TestSealedCountersAreTheSameAtEveryReading(t *testing.T) {
 		t.Fatalf("staged %+v, want %+v", first, want)
 	}
 	whole := partsOf(t, src, first)
-	g.hit(false, "p1", 1000) // a producer goes on
+	g.hit(false, "p1", 1000) // a producer continues
 	other := g.plain(PlainCountersOptions{PartRows: 7, Job: "renamed"})
 	again := stageNow(t, other, "b")
 	if want := (flush.Stage{ID: "a", Parts: 10, Size: 950, Resumed: true, Job: "hits"}); again != want {
@@ -129,7 +129,7 @@ func TestSealedCountersAreTheSameAtEveryReading(t *testing.T) {
 	}
 }
 
-// What is no number must reach the mapping, which makes a dead letter of it.
+// A value that is no number must reach the mapping, which makes a dead letter of it.
 func TestPlainCountersThatAreNoNumbersAreHandedOver(t *testing.T) {
 	g := newRig(t)
 	g.Do("SET", "hits:text", "many")
@@ -174,7 +174,7 @@ func TestNothingCountedStagesNothing(t *testing.T) {
 	nothing()
 	g.noCounters()
 
-	// An earlier run has left such a stage; what has come since is staged at once.
+	// An earlier run has left such a stage. Newer changes are staged at once.
 	g.Do("SADD", "changed:hits", 1)
 	crash := plainOn(t, watched(g.store, func(step string) error {
 		if step == redistest.Before("counters_gather") {
@@ -204,7 +204,7 @@ func TestBacklogOfPlainCountersCountsLiveAndStaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.hit(false, "p1", 1)
-	for range 2 { // staged, then gathered
+	for range 2 { // staged at first, and gathered afterwards
 		if n, err := crash.Backlog(t.Context()); n != 21 || err != nil {
 			t.Errorf("backlog %d, %v; want 21", n, err)
 		}
@@ -232,7 +232,7 @@ func TestPlainCountersOfAClusterShareTheirIndexsSlot(t *testing.T) {
 	for _, o := range []PlainCountersOptions{
 		{Key: "hits:<page>", Changed: "changed:hits"},
 		{Key: "{hits}:<page>", Changed: "changed:hits"},
-		{Key: "hits:<page>:{changed:hits}", Changed: "changed:hits"}, // a page may have a brace
+		{Key: "hits:<page>:{changed:hits}", Changed: "changed:hits"}, // a page may contain a brace
 		{Key: "{<page>}", Changed: "{x}"},
 	} {
 		o.Job = "hits"

@@ -106,7 +106,7 @@ func TestGatheredCountersWithoutTheirIDAreNeverOverwritten(t *testing.T) {
 	if !errors.Is(err, staging.ErrBrokenStage) || !strings.Contains(err.Error(), "HSET "+hitsMeta+" id") {
 		t.Errorf("stage: %v", err)
 	}
-	g.Do("HSET", hitsMeta, "id", "mended") // the remedy that the message gives
+	g.Do("HSET", hitsMeta, "id", "mended") // the remedy in the message
 	db := newDatabase()
 	db.drain(t, src)
 	same(t, "counts", map[string]int64{"p1": 42}, db.counts())

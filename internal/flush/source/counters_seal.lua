@@ -1,8 +1,9 @@
--- Ends the gathering of a stage: from now on it has so many parts, whatever a part's size is later.
+-- Ends the gathering of a stage. It records the number of parts, which then stays the same, even if the size of a part in the
+-- configuration changes.
 -- KEYS: staged index, stage, meta
--- ARGV: stage's id, records a part, what is large: the parts of less are cut by order
--- Reply: {"sealed", parts, size}, {"more"}: ids are left, {"empty"}: nothing was counted, and the
---        stage is gone, or {"stale"}: the stage is another one, or gone
+-- ARGV: stage's id, records of a part, records of a large stage; a stage that is not larger is cut by order
+-- Reply: {"sealed", parts, size}, {"more"}: the staged index still has ids, {"empty"}: no count was gathered, and the
+--        stage was removed, or {"stale"}: the stage has another id or no id
 local meta = redis.call('HMGET', KEYS[3], 'id', 'parts')
 if meta[1] ~= ARGV[1] then
   return {'stale'}

@@ -1,12 +1,12 @@
--- Freezes the ids of the counters that have changed, or finds what an earlier run froze.
+-- Freezes the ids of the counters that have changed, or finds the stage of an earlier run.
 -- KEYS: live index, staged index, stage, meta
 -- ARGV: new id, job
 -- Reply: {"gathering" or "sealed", id, parts, size, job}, {"nothing"}, {"wrong_type", key, type},
---        {"orphan"}: something is staged and has no id, or {"lost", id}: what was staged is gone
+--        {"orphan"}: there are staged counts without an id, or {"lost", id}: staged counts are missing
 --
--- A stage is first gathered: while ids are in the staged index, their counts are moved from
--- their keys to the stage, a hash. Then it is sealed: the number of its parts is known, and
--- what is in it is the same at every reading.
+-- A stage is first gathered: while ids are in the staged index, scripts move the counts of these ids
+-- from their keys to the stage, which is a hash. Then the stage is sealed: the number of its parts is
+-- recorded, and every reading of the stage returns the same content.
 local card = {hash = 'HLEN', set = 'SCARD', zset = 'ZCARD'}
 local function size(key)
   local found = redis.call('TYPE', key).ok
@@ -31,13 +31,13 @@ end
 if gathered > 0 then
   return {'orphan'}
 end
--- A staged index that has lost its id has lost nothing: its counts are still in their keys.
+-- If a staged index has lost its id, no count is lost, because the counts are still in their keys.
 local source = waiting > 0 and KEYS[2] or KEYS[1]
 if redis.call('EXISTS', source) == 0 then
   redis.call('UNLINK', KEYS[4])
   return {'nothing'}
 end
--- PERSIST is the first that writes: then a full memory refuses no later one.
+-- PERSIST is the first command that writes. It needs no memory, and after it a full memory refuses no other command.
 local found = size(source)
 redis.call('PERSIST', source)
 redis.call('HSET', KEYS[4], 'id', ARGV[1], 'job', ARGV[2], 'gathered', 0)

@@ -13,7 +13,7 @@ import (
 
 const viewsStage, viewsMeta = "{views:3}:baton:stage", "{views:3}:baton:meta"
 
-// fillCounters sets n fields of a hash, pipelined.
+// fillCounters sets n fields of a hash in one pipeline.
 func (g *rig) fillCounters(key string, n int) map[string]int64 {
 	g.T.Helper()
 	want := make(map[string]int64, n)
@@ -52,8 +52,8 @@ func TestStagingCountersAgainFindsTheSameStage(t *testing.T) {
 	if want := (flush.Stage{ID: "a", Parts: 10, Size: 950, Job: "views"}); first != want {
 		t.Fatalf("staged %+v, want %+v", first, want)
 	}
-	g.Do("HINCRBY", "views:3", "x", 1) // a producer goes on
-	// Another process, with another size of parts: the stage stays as it was cut.
+	g.Do("HINCRBY", "views:3", "x", 1) // a producer continues
+	// Another process has another size of parts. The stage stays as it was cut.
 	again := stageNow(t, g.counters(CountersOptions{PartRows: 7}), "b")
 	if want := (flush.Stage{ID: "a", Parts: 10, Size: 950, Resumed: true, Job: "views"}); again != want {
 		t.Fatalf("found %+v, want %+v", again, want)
@@ -63,7 +63,7 @@ func TestStagingCountersAgainFindsTheSameStage(t *testing.T) {
 	}
 }
 
-// The new name's job must know under which name the ledger has the parts.
+// A renamed job must know the name under which the ledger has the parts.
 func TestRenamedJobFindsTheStageItLeft(t *testing.T) {
 	g := newRig(t)
 	want := g.fillCounters("views:3", 950)

@@ -16,33 +16,32 @@ import (
 	"baton/internal/redisconn"
 )
 
-// TotalsOptions describe one source of a counters job with mode watermark: totals that
-// producers add to with HINCRBY, INCRBY or INCRBYFLOAT and that are never reset.
+// TotalsOptions describe one source of a counters job with the setting "mode: watermark". The totals are never reset; producers add to them
+// with HINCRBY, INCRBY or INCRBYFLOAT.
 type TotalsOptions struct {
 	Job string
-	// Key is a hash of field → total, or, with an <id> in it ("hits:<page>"), the pattern
-	// of keys that hold a total each.
+	// Key is a hash of field → total. If it contains an <id>, as in "hits:<page>", it is the pattern of keys that each contain one total.
 	Key string
-	// Inputs are the parts of a record: "$field", or the captured name ("page"), and "$value", in any order.
+	// Inputs are "$field" or the captured name ("page"), and "$value", in any order.
 	Inputs []string
-	// PageRows is how many totals are read before the database returns their marks. Default 5000.
+	// PageRows is the number of totals whose marks one query reads. Default 5000.
 	PageRows int
 }
 
-// Totals pages through totals: a flush.Source that writes nothing to Redis. There is no stage: a total that changes during the reading is
-// read with one of its values, and the next pass brings the rest. A scan may return a counter again, with a later value; it never returns
-// an earlier one.
+// Totals reads totals page by page. It is a flush.Source that writes nothing to Redis, and has no stage. If a total changes during the
+// reading, the reading returns one of the values that the total had, and the next pass returns a later value. A scan may return a counter
+// again with a later value, but never with an earlier one.
 type Totals struct {
 	store    *redisconn.Store
 	job      string
 	key      string
-	row      spec.RowKey // of keys that hold a total each; zero for a hash
+	row      spec.RowKey // the pattern of the keys that each contain one total; zero for a hash
 	inputs   []string
-	name     string // of the input that is not $value
+	name     string // the name of the input that is not $value
 	pageRows int
 }
 
-// NewTotals checks the options; it does not connect.
+// NewTotals checks the options and does not connect.
 func NewTotals(store *redisconn.Store, o TotalsOptions) (*Totals, error) {
 	if o.Job == "" {
 		return nil, errors.New("a flush source needs the name of its job")
@@ -68,11 +67,11 @@ func NewTotals(store *redisconn.Store, o TotalsOptions) (*Totals, error) {
 	return s, nil
 }
 
-// Name is the hash, or the pattern of the keys.
+// Name returns the key of the hash, or the pattern of the keys that each contain one total.
 func (s *Totals) Name() string { return s.key }
 
-// Stage returns how many totals a hash has; keys are not counted. staging.ErrBrokenStage if the job had another mode before and left a
-// stage behind: no later run would flush that stage.
+// Stage counts the totals in a hash. It does not count totals that have their own keys. If the job had another mode before, it may have
+// left a stage that no later run would flush. In that case Stage returns staging.ErrBrokenStage.
 func (s *Totals) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok bool, err error) {
 	st.ID = newID
 	if s.row.Name != "" {
@@ -84,11 +83,11 @@ func (s *Totals) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok
 	}))
 	var refusal redis.Error
 	switch {
-	case errors.As(err, &refusal) && redisconn.Code(refusal) == "NOPERM": // without the permission, no run can have staged
+	case errors.As(err, &refusal) && redisconn.Code(refusal) == "NOPERM": // no earlier run can have made a stage without this permission
 	case err != nil:
 		return st, false, s.fail("look for a stage of", err)
 	case left:
-		return st, false, fmt.Errorf("%w: %q has increments that `mode: stage` took out of %q and has not brought into the database. "+
+		return st, false, fmt.Errorf("%w: %q has increments that `mode: stage` removed from %q and has not written to the database yet. "+
 			"Run job %q once more with `mode: stage`, and then change its mode", staging.ErrBrokenStage, stage, s.key, s.job)
 	}
 	st.Size, err = redis.Int64(s.store.Run(ctx, s.key, func(c redis.Conn) (any, error) {
@@ -104,14 +103,15 @@ func (s *Totals) Read(ctx context.Context, _ flush.Stage, yield func(flush.Page)
 		if err != nil {
 			return err
 		}
-		defer c.Close() // it goes back to the pool
+		defer c.Close() // returns it to the pool
 		return s.readHash(ctx, c, yield)
 	}
 	masters, err := s.store.Masters(ctx)
 	if err != nil {
 		return err
 	}
-	// One server after the other: if a key moves meanwhile and comes twice, its later value comes last.
+	// The servers are read one after the other. So if a key is read twice because it has moved to another server, its later value is read
+	// last.
 	for _, node := range masters {
 		if err := s.readKeysOf(ctx, node, yield); err != nil {
 			return err
@@ -126,25 +126,25 @@ func (s *Totals) fail(doing string, err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &reply) && strings.HasPrefix(string(reply), "WRONGTYPE"):
-		return fmt.Errorf("%w: %q is no hash, and job %q needs a hash there: correct the key in the job's configuration (keys of their "+
-			"own are written with an <id>)", staging.ErrWrongType, s.key, s.job)
+		return fmt.Errorf("%w: %q is not a hash, but job %q needs a hash: correct the key in the job's configuration (if each counter "+
+			"has its own key, write the key with an <id>)", staging.ErrWrongType, s.key, s.job)
 	}
 	return fmt.Errorf("%s the totals of %q for job %q: %w", doing, s.key, s.job, redisconn.Explain(err))
 }
 
-// totalsPage collects a page. Of a counter that comes twice the later total counts.
+// totalsPage collects a page. If a counter comes twice, the later total replaces the earlier one.
 type totalsPage struct {
 	at    map[string]int
 	pairs []parts.Pair
 	bytes int
 }
 
-// totalsPageBytes ends a page of long names before it has all of its rows.
+// totalsPageBytes limits the bytes of a page, because names may be long.
 const totalsPageBytes = 4 << 20
 
 func newTotalsPage() *totalsPage { return &totalsPage{at: map[string]int{}} }
 
-// full reports whether the page has that many rows, or enough text.
+// full reports whether the page has the given number of rows, or has reached totalsPageBytes.
 func (p *totalsPage) full(rows int) bool { return len(p.pairs) >= rows || p.bytes >= totalsPageBytes }
 
 func (p *totalsPage) set(name, total string) {
@@ -157,7 +157,7 @@ func (p *totalsPage) set(name, total string) {
 	p.bytes += len(name) + len(total)
 }
 
-// page makes records of the collected totals.
+// page returns a page of the collected totals.
 func (s *Totals) page(p *totalsPage) flush.Page {
 	return flush.Page{Part: -1, Records: recordsOf(p.pairs, s.inputs, s.name)}
 }

@@ -36,7 +36,7 @@ func totalsOn(t testing.TB, store *redisconn.Store, o TotalsOptions) *Totals {
 	return made(t, NewTotals, store, o)
 }
 
-// totalsOf reads all totals; of one that comes twice the last counts.
+// totalsOf reads all totals. If a counter comes twice, the last total counts.
 func totalsOf(t testing.TB, src flush.Source) (got map[string]string, pages int) {
 	t.Helper()
 	st, ok, err := src.Stage(t.Context(), "a", "")
@@ -93,8 +93,7 @@ func TestTotalsOfAHashAreReadAndStay(t *testing.T) {
 	}
 }
 
-// A job that staged increments before it was changed to totals would leave them in
-// Redis for ever.
+// If a job staged increments and then was changed to totals, its stage would stay in Redis for ever.
 func TestTotalsOfAHashWithAStageAreNotBegun(t *testing.T) {
 	g := newRig(t)
 	g.fillCounters("totals", 10)
@@ -156,7 +155,7 @@ func TestTotalsAreCheckedWhenTheyAreMade(t *testing.T) {
 	}
 	g.Do("RPUSH", "totals", "x")
 	if _, _, err := totalsOn(t, g.store, TotalsOptions{}).Stage(t.Context(), "a", ""); !errors.Is(err, staging.ErrWrongType) ||
-		!strings.Contains(err.Error(), `"totals" is no hash`) {
+		!strings.Contains(err.Error(), `"totals" is not a hash`) {
 		t.Errorf("stage of a list: %v", err)
 	}
 }
@@ -175,7 +174,7 @@ func TestTotalsOfAClusterAreReadFromEveryMaster(t *testing.T) {
 	got, _ = totalsOf(t, totalsOn(t, g.store, TotalsOptions{}))
 	same(t, "totals of a hash", map[string]string{"a": "5"}, got)
 
-	// A key that is on its way to another node is left to the next pass, or read there.
+	// A key that is moving to another node is left to the next pass, or read there.
 	moving := g.begin("hits:7")
 	got, _ = totalsOf(t, totalsOn(t, g.store, TotalsOptions{Key: "hits:<page>"}))
 	if err := moving.MoveKeys("hits:7"); err != nil {
@@ -192,15 +191,15 @@ func TestTotalsOfAClusterAreReadFromEveryMaster(t *testing.T) {
 	}
 }
 
-// totalsTable is a table that totals are flushed to, in whatever database.
+// totalsTable is a table to which totals are flushed, in any database.
 type totalsTable struct {
 	t      testing.TB
 	sink   flush.Sink
-	counts func() map[string]int64 // what it has, zeros left out
+	counts func() map[string]int64 // its contents without zeros
 	epochs atomic.Int64
 }
 
-// newTotalsFile is a table in a SQLite file.
+// newTotalsFile returns a table in a SQLite file.
 func newTotalsFile(t testing.TB) *totalsTable {
 	t.Helper()
 	file := testsupport.SQLite(t)
@@ -223,8 +222,7 @@ func newTotalsFile(t testing.TB) *totalsTable {
 	}}
 }
 
-// newTotalsMemory is a table without a disk: a thousand random schedules would wait for a
-// real one all the time.
+// newTotalsMemory returns a table without a disk: a thousand random schedules would wait for a real disk all the time.
 func newTotalsMemory(t testing.TB) *totalsTable {
 	db := newDatabase()
 	db.SetTable(sumsTable())
@@ -235,7 +233,7 @@ func newTotalsMemory(t testing.TB) *totalsTable {
 	}}
 }
 
-// job is a fresh process of the job, with a leadership of its own.
+// job returns a new process of the job, with its own leadership.
 func (d *totalsTable) job(store *redisconn.Store, o TotalsOptions, change func(*flush.Config)) func() error {
 	o.Job = "totals"
 	name := "page"
@@ -274,8 +272,7 @@ func (d *totalsTable) job(store *redisconn.Store, o TotalsOptions, change func(*
 	}
 }
 
-// Random schedules of producers, passes, crashes, resets and decreases: after a pass
-// that was not disturbed the table is what Redis has.
+// In random schedules of producers, passes, crashes, resets and decreases, the table equals Redis after an undisturbed pass.
 func TestTotalsAreExactUnderAnySchedule(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
@@ -321,8 +318,7 @@ func TestTotalsAreExactUnderAnySchedule(t *testing.T) {
 	}
 }
 
-// A failover that loses acknowledged increments takes them back from the table: it is
-// what Redis has, always.
+// If a failover loses acknowledged increments, they are subtracted from the table: it always equals Redis.
 func TestTotalsAreWhatRedisHasAfterAFailoverThatLostSome(t *testing.T) {
 	t.Parallel()
 	master := testsupport.StartRedis(t)
@@ -342,7 +338,7 @@ func TestTotalsAreWhatRedisHasAfterAFailoverThatLostSome(t *testing.T) {
 	flushed(all)
 	kept := maps.Clone(all)
 
-	// The replica is cut off; what is acknowledged from now on will be lost.
+	// The replica is cut off. Increments that are acknowledged from now on will be lost.
 	promoted := &rig{Client: testsupport.Client{T: t, Conn: replica.Conn()}, store: openStore(t, replica.URL())}
 	promoted.Do("REPLICAOF", "NO", "ONE")
 	for i := range 100 {
@@ -354,7 +350,7 @@ func TestTotalsAreWhatRedisHasAfterAFailoverThatLostSome(t *testing.T) {
 	all["new"] = 4
 	flushed(all)
 
-	// After the failover: new increments come on top of the older totals.
+	// After the failover, new increments are added to the older totals.
 	master.Kill()
 	for i := range 50 {
 		field := fmt.Sprintf("article:%d", i*3)
@@ -368,7 +364,7 @@ func TestTotalsAreWhatRedisHasAfterAFailoverThatLostSome(t *testing.T) {
 	same(t, "counts after it has stopped", all, d.counts())
 
 	run = d.job(promoted.store, TotalsOptions{Key: "totals"}, nil)
-	promoted.Do("HSET", "totals", "new", 0) // it is gone; a pass does not see what is not there
+	promoted.Do("HSET", "totals", "new", 0) // the counter is gone, and a pass cannot see that
 	flushed(kept)
 	promoted.Do("HINCRBY", "totals", "article:0", 5)
 	kept["article:0"] += 5

@@ -12,7 +12,7 @@ import (
 	"baton/internal/redisconn"
 )
 
-// A script is not undone when Redis refuses its next command.
+// If Redis refuses a command of a script, the earlier commands are not undone.
 func TestPermissionThatIsMissingLeavesNothingHalfDone(t *testing.T) {
 	for _, missing := range []string{"type", "hlen", "persist", "hset", "rename", "hmget", "hget", "unlink", "del"} {
 		t.Run(missing, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestPermissionThatIsMissingLeavesNothingHalfDone(t *testing.T) {
 	}
 }
 
-// RENAME and UNLINK are what a full Redis still does.
+// A Redis whose memory is full still executes RENAME and UNLINK.
 func TestFullRedisIsFlushed(t *testing.T) {
 	g := newRig(t)
 	want := g.fillCounters("views:3", 50)
@@ -61,7 +61,7 @@ func TestStageWithoutItsIDIsNeverOverwritten(t *testing.T) {
 	if got := g.Str("HGET", viewsStage, "a"); got != "41" {
 		t.Errorf("the stage was changed: %s", got)
 	}
-	// The remedy that the message gives.
+	// This is the remedy in the message.
 	g.Do("HSET", viewsMeta, "id", "mended", "parts", 1)
 	db := newDatabase()
 	db.drain(t, g.counters(CountersOptions{}))
@@ -73,7 +73,7 @@ func TestIDWithoutItsStageIsReported(t *testing.T) {
 	src := g.counters(CountersOptions{})
 	g.Do("HSET", "views:3", "a", 1)
 	stageNow(t, src, "a")
-	g.Do("UNLINK", viewsStage) // evicted, say
+	g.Do("UNLINK", viewsStage) // for example evicted
 	g.Do("HSET", "views:3", "a", 1)
 	_, _, err := src.Stage(t.Context(), "b", "")
 	if !errors.Is(err, staging.ErrBrokenStage) || !strings.Contains(err.Error(), "DEL "+viewsMeta) {
@@ -103,7 +103,7 @@ func TestCounterKeyOfTheWrongTypeIsNamed(t *testing.T) {
 			}
 		}
 	}
-	// A stage of the wrong type: the job was of another kind before.
+	// The stage has the wrong type, because the job had another kind before.
 	g.Do("DEL", "views:3")
 	g.Do("SADD", viewsStage, "x")
 	g.Do("HSET", viewsMeta, "id", "old", "parts", 0)

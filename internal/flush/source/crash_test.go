@@ -18,8 +18,8 @@ import (
 
 var errCrash = errors.New("crash")
 
-// crashAt returns an observer that fails at the n-th step (from 1), and every
-// later one: a dead process does nothing more. names collects what it heard of.
+// crashAt returns an observer that fails at the n-th step (from 1) and at every later one: a dead process does nothing more. names collects
+// the steps.
 func crashAt(n int, names map[string]bool) (observe func(string) error, reached func() int) {
 	var mu sync.Mutex
 	count := 0
@@ -41,8 +41,8 @@ func crashAt(n int, names map[string]bool) (observe func(string) error, reached 
 		}
 }
 
-// crashAtEveryStep flushes what begin has filled in, and crashes at each step in turn. end
-// writes more, lets a fresh process finish, and checks.
+// crashAtEveryStep flushes the changes that begin has made, and crashes at each step in turn. end makes more changes, lets a new process
+// finish, and checks.
 func crashAtEveryStep(t *testing.T, names map[string]bool, begin func(*database, func(step string) error) flush.Source,
 	end func(db *database, when string),
 ) {
@@ -62,8 +62,8 @@ func crashAtEveryStep(t *testing.T, names map[string]bool, begin func(*database,
 	}
 }
 
-// strikeAtEveryStep flushes what begin has filled in, with a strike at each step in turn; the
-// process lives on and tries again. What begin returns checks the result.
+// strikeAtEveryStep flushes the changes that begin has made, with a strike at each step in turn. The process survives and tries again. The
+// function that begin returns checks the result.
 func strikeAtEveryStep(t *testing.T, what string, strike func(),
 	begin func(*database, func(step string) error) (src flush.Source, check func(when string)),
 ) {
@@ -96,8 +96,8 @@ func strikeAtEveryStep(t *testing.T, what string, strike func(),
 	}
 }
 
-// Every step boundary of the protocol is a crash once. What the process left is
-// then finished by a fresh one: the result must be the same as without a crash.
+// The process crashes once at every step of the protocol. A new process finishes the work, and the result must be the same as without a
+// crash.
 func TestCrashAtAnyStepIsResumedExactly(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
@@ -143,7 +143,7 @@ func TestCrashAtAnyStepIsResumedExactly(t *testing.T) {
 	crashedAt(t, names, "stage", "HSCAN", "HGET", "HLEN", "SSCAN", "ZSCAN", "HMGET", "MULTI", "stage_remove", "stage_discard")
 }
 
-// crashedAt fails where nothing has crashed before or after one of these commands and scripts.
+// crashedAt fails unless there was a crash before or after each of these commands and scripts.
 func crashedAt(t *testing.T, at map[string]bool, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -155,8 +155,7 @@ func crashedAt(t *testing.T, at map[string]bool, names ...string) {
 	}
 }
 
-// The connection is cut at every step boundary, once each; the process lives on
-// and tries again.
+// The connection is cut once at every step. The process survives and tries again.
 func TestConnectionCutAtAnyStepIsResumedExactly(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
@@ -188,7 +187,7 @@ func TestConnectionCutAtAnyStepIsResumedExactly(t *testing.T) {
 	})
 }
 
-// locked makes an observer safe for the reader and the writer at once.
+// locked makes an observer safe for concurrent calls of the reader and the writer.
 func locked(observe func(string) error) func(string) error {
 	var mu sync.Mutex
 	return func(step string) error {
@@ -198,7 +197,7 @@ func locked(observe func(string) error) func(string) error {
 	}
 }
 
-// seeded returns a generator whose seed is printed, and can be given back.
+// seeded returns a generator. It prints the seed, which can be set for another run.
 func seeded(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
@@ -213,7 +212,7 @@ func seeded(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// flushUnder flushes, crashing at random, until stop is closed; then it drains.
+// flushUnder flushes, with random crashes, until stop is closed. Then it drains the source.
 func flushUnder(t *testing.T, rnd *rand.Rand, db *database, stop <-chan struct{}, source func(observe func(string) error) flush.Source) {
 	t.Helper()
 	flushes, crashes := 0, 0

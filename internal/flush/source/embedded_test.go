@@ -12,8 +12,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// The demo brings a Redis-compatible server of its own, which the scripts and
-// sources must get on with.
+// The demo has its own Redis-compatible server. The scripts and sources must work on it.
 func TestSourcesWorkOnTheEmbeddedServer(t *testing.T) {
 	m := miniredis.RunT(t)
 	c, err := redis.Dial("tcp", m.Addr())

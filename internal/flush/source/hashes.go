@@ -8,12 +8,11 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Hashes reads rows that are hashes, and an index of those that have changed: a flush.Source.
+// Hashes reads rows that are hashes. An index lists the ids of the changed rows. Hashes is a flush.Source.
 type Hashes struct{ indexed }
 
-// NewHashes checks the options; it does not connect. Key is the pattern of the rows' keys,
-// "user:<id>". Inputs are the captured name ("id"), and fields of the hash. The captured
-// name wins over a field of that name.
+// NewHashes checks the options and does not connect. The option Key is the pattern of the rows' keys, such as "user:<id>". The option
+// Inputs has the captured name ("id"), and fields of the hash. If a field has the same name, the captured name wins.
 func NewHashes(store *redisconn.Store, o IndexedOptions) (*Hashes, error) {
 	row, err := spec.ParseRowKey(o.Key)
 	if err != nil {
@@ -47,5 +46,5 @@ var hashesSpec = Spec{
 	},
 }
 
-// hashCommands read a row.
+// hashCommands are the commands that read a row.
 var hashCommands = []string{"MULTI", "EXISTS R", "HMGET R f", "EXEC", "EVAL s 1 R", "EVALSHA s 1 R"}

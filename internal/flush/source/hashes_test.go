@@ -19,8 +19,7 @@ import (
 
 const usersStage, usersMeta = "{changed:user}:baton:stage", "{changed:user}:baton:meta"
 
-// change writes a row the way a producer must: the row and its id in the index in
-// one transaction.
+// change writes a row as a producer must: the row and its id in the index, in one transaction.
 func (g *rig) change(zset bool, id, name string, n int) {
 	g.T.Helper()
 	g.Send("MULTI")
@@ -46,13 +45,13 @@ func (g *rig) index(zset bool, id string) {
 func (g *rig) sendIndex(zset bool, id string) {
 	g.T.Helper()
 	if zset {
-		g.Send("ZADD", "changed:user", 0.5, id) // a score that is no id of any test
+		g.Send("ZADD", "changed:user", 0.5, id) // a score that is the id of no test
 	} else {
 		g.Send("SADD", "changed:user", id)
 	}
 }
 
-// bothIndexes runs a test for an index in a SET and one in a ZSET.
+// bothIndexes runs a test with an index in a SET, and with one in a ZSET.
 func bothIndexes(t *testing.T, test func(t *testing.T, g *rig, zset bool)) {
 	for _, zset := range []bool{false, true} {
 		t.Run(map[bool]string{false: "set", true: "zset"}[zset], func(t *testing.T) { test(t, newRig(t), zset) })
@@ -105,8 +104,8 @@ func TestIDsOfEveryKindAreFlushed(t *testing.T) {
 	})
 }
 
-// Ids are collected once the rows of those before are read, each time twice as many: 200, 400, 800,
-// 1600 and the rest. Each time they are in order.
+// More ids are collected once the rows of the earlier ones are read, twice as many each time: 200, 400, 800, 1600 and the rest. Each time
+// they are in order.
 func TestPagesComeInKeyOrder(t *testing.T) {
 	bothIndexes(t, func(t *testing.T, g *rig, zset bool) {
 		const n = 5000
@@ -116,7 +115,7 @@ func TestPagesComeInKeyOrder(t *testing.T) {
 		g.Do("")
 		src := g.hashes(IndexedOptions{PageRows: 100})
 		var got []string
-		breaks := 0 // of the order
+		breaks := 0 // how often the order breaks
 		for _, p := range readAll(t, src, stageNow(t, src, "a")) {
 			if p.Part != -1 || len(p.Records) > 100 {
 				t.Errorf("page of part %d with %d records", p.Part, len(p.Records))
@@ -210,7 +209,7 @@ func TestLongRowsMakeShortPages(t *testing.T) {
 	g.nothingLeft()
 }
 
-// Each lane holds two pages at the same time, so the budget is for all of them.
+// Each lane holds two pages at the same time, so all lanes share the budget.
 func TestPagesOfLongRowsAreSmallerTheMoreLanesThereAre(t *testing.T) {
 	g := newRig(t)
 	for i := range 400 {
@@ -387,7 +386,7 @@ func TestDrainedStageMakesRoomForTheNext(t *testing.T) {
 		return st
 	}
 	g.Do("SADD", "changed:user", 1)
-	old := drain("a") // and die before the discard
+	old := drain("a") // and dies before it discards the stage
 	if pages := readAll(t, src, old); len(pages) != 0 {
 		t.Errorf("a drained stage has %d pages", len(pages))
 	}

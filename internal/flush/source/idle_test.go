@@ -11,7 +11,7 @@ import (
 	"baton/internal/flush/source/staging"
 )
 
-// A source whose keys say that there is nothing to do would stage nothing, and clear nothing away.
+// If the keys of a source show that there is nothing to do, Stage must find nothing, and must have nothing to clean up.
 func TestKeysTellWhetherThereIsAnythingToDo(t *testing.T) {
 	told := 0
 	for _, kind := range Sources() {
@@ -91,7 +91,7 @@ func TestKeysTellWhetherThereIsAnythingToDo(t *testing.T) {
 	}
 }
 
-// What keeps a run from succeeding is nothing that it could go without.
+// If a run would fail, it must not be skipped.
 func TestWhatARunWouldFailOverIsNotIdle(t *testing.T) {
 	g := newRig(t)
 	d, err := Describe(Options{Type: "counters", Key: "views:[0-15]"})
@@ -124,7 +124,7 @@ func TestManyJobsAreLookedAtByOneCommandEach(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if i != 7 { // of one it cannot be told
+		if i != 7 { // this job cannot tell
 			keys[i] = d.IdleKeys()
 		}
 	}
@@ -186,6 +186,6 @@ func TestJobsOfAClusterAreLookedAtOnEveryMaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	is("of a slot that has moved, unknown to us", false, true)
-	g.do("UNLINK", "views:3") // is led to where the slot is
+	g.do("UNLINK", "views:3") // the command is redirected to the slot's node
 	is("without it", true, true)
 }

@@ -16,56 +16,56 @@ import (
 )
 
 const (
-	// removeEvery is how long flushed ids may stay in their stage. Most stages are done by then and are removed as a whole, which costs
+	// removeEvery is how long flushed ids may stay in their stage. Most stages are finished earlier and removed as a whole, which costs
 	// Redis almost nothing.
 	removeEvery = 5 * time.Second
-	// passedCost is the memory of a flushed id beside its text, in bytes.
+	// passedCost is the memory that a flushed id needs until it leaves its stage, in bytes, without the id's text.
 	passedCost = 24
-	// mostText is how much text of flushed ids may wait: a long id keeps the text of others in memory, too.
+	// mostText is the maximum number of bytes of flushed ids that may stay in their stage, because a long id also keeps the text of other
+	// ids in memory.
 	mostText = 4 << 20
 )
 
 // IndexedOptions describe a job whose changed rows are listed in an index.
 type IndexedOptions struct {
 	Job     string
-	Key     string // of the rows: see NewHashes
-	Changed string // the index's live key: a SET, or a ZSET scored by anything
+	Key     string // the pattern or key of the rows: see NewHashes and NewZset
+	Changed string // the index's live key: a SET, or a ZSET with any scores
 	Inputs  []string
-	// PageRows and BatchBytes are the aim for the rows of a page, that is of a transaction,
-	// and for their bytes. Default 5000, and 8 MiB.
+	// PageRows and BatchBytes are the desired rows and bytes of a page, which is one transaction. Default 5000, and 8 MiB.
 	PageRows, BatchBytes int
-	// Lanes is how many lanes the rows are dealt out to, by their ids. Default 1.
+	// Lanes is the number of lanes that share the rows, by their ids. Default 1.
 	Lanes int
-	// MemoryBudget bounds the ids held while reading, in bytes, and by a quarter of it
-	// those that RemoveEvery lets wait. Default 32 MiB.
+	// MemoryBudget is the maximum memory, in bytes, of the ids that are held while reading. At most a quarter of this memory is for flushed
+	// ids that are still in the stage. Default 32 MiB.
 	MemoryBudget int
-	// RemoveEvery is how long flushed ids may stay in a stage of less than 262,144 ids: after a crash the rows of that time are written
-	// again. Default 5 s.
+	// RemoveEvery is how long flushed ids may stay in a stage of less than 262,144 ids. After a crash the rows that were flushed in that
+	// time are written again. Default 5 s.
 	RemoveEvery time.Duration
 }
 
-// rowsReader reads the rows of ids in their order, until the page is full. Sources with an index differ in it alone.
+// rowsReader reads the rows of ids in their order, until the page is full. Sources with an index differ only in their rowsReader.
 type rowsReader interface {
 	readRows(ctx context.Context, c redisconn.Conn, ids []string, p *paging.Filler) ([]row.Record, error)
 }
 
-// indexed reads the rows whose ids are in an index of changes: a flush.Source for any kind of row.
+// indexed reads the rows whose ids are in an index of changes. It is a flush.Source for any kind of row.
 //
-// The index is staged first and the rows are read after that. So a change that comes after the reading has put its id into the live index
-// again, and is flushed next. Writing a row twice is harmless; pages need no ledger.
+// The index is staged first, and the rows are read afterwards. So if a row changes after it was read, its id is in the live index again,
+// and the next run flushes it. Writing a row twice is harmless, so pages need no ledger.
 type indexed struct {
 	staging.Key
 	rowsReader
-	of       string // the key of the rows, as the configuration has it
+	of       string // the key or pattern of the rows, as in the configuration
 	pageRows int
-	bytes    int // of a page
+	bytes    int // the desired bytes of a page
 	lanes    int
 	budget   int
 
 	every   time.Duration
-	passed  []string  // ids of the stage that Read began with: flushed, and still in it
-	held    int       // bytes of them
-	removed time.Time // when such ids were removed last
+	passed  []string  // flushed ids that are still in the stage, since Read began
+	held    int       // the bytes of passed
+	removed time.Time // the time of the last removal of such ids
 }
 
 func newIndexed(store *redisconn.Store, o IndexedOptions, rows rowsReader) (indexed, error) {
@@ -80,9 +80,9 @@ func newIndexed(store *redisconn.Store, o IndexedOptions, rows rowsReader) (inde
 	}, err
 }
 
-// Read yields the rows of the stage's ids, page by page. As many ids as fit the memory budget are collected and sorted, so that pages
-// come in key order; then the next ones. Flushed pages may leave the stage meanwhile: on one server a scan returns every id that stays in
-// the stage from its first call to its last.
+// Read yields the rows of the stage's ids, page by page. It collects as many ids as fit the memory budget, and sorts them, so that each of
+// their pages is in key order. Then it continues with the next ids. Flushed pages may leave the stage during the scan. On one server the
+// scan still returns every id that stays in the stage from its first call to its last.
 func (s *indexed) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
 	s.passed, s.held, s.removed = nil, 0, time.Now()
 	if s.letsWait(st) {
@@ -115,7 +115,7 @@ func (s *indexed) Read(ctx context.Context, st flush.Stage, yield func(flush.Pag
 	}.Run(ctx)
 }
 
-// page yields the rows of ids, as several pages if they are long.
+// page yields the rows of ids. If the rows are long, it yields several pages.
 func (s *indexed) page(ctx context.Context, c redisconn.Conn, lane int, ids []string, rows *paging.Filler,
 	yield func(flush.Page) error,
 ) error {
@@ -132,10 +132,10 @@ func (s *indexed) page(ctx context.Context, c redisconn.Conn, lane int, ids []st
 	return nil
 }
 
-// Done removes the page's ids from the stage within removeEvery. A change of such a row since it was read is in the live index.
+// Done removes the page's ids from the stage. It may also wait, and remove the ids of several pages together once the time RemoveEvery is
+// over. If a row of the page has changed since it was read, its id is in the live index.
 //
-// A stage that an earlier run has not finished is cleared page by page: however short the
-// runs are, it comes to an end.
+// If an earlier run left a stage unfinished, Done removes each page at once, so that even short runs finish the stage.
 func (s *indexed) Done(ctx context.Context, st flush.Stage, p flush.Page) error {
 	for _, r := range p.Records {
 		s.passed = append(s.passed, r.Key)
@@ -147,30 +147,29 @@ func (s *indexed) Done(ctx context.Context, st flush.Stage, p flush.Page) error 
 	if err := s.Remove(ctx, st, s.passed); err != nil {
 		return err
 	}
-	clear(s.passed) // long ones must not stay in memory
+	clear(s.passed) // so that long ids do not stay in memory
 	s.passed, s.held, s.removed = s.passed[:0], 0, time.Now()
 	return nil
 }
 
-// letsWait reports whether flushed ids may stay in the stage for a while.
+// letsWait reports whether flushed ids may stay in the stage until the time RemoveEvery is over.
 func (s *indexed) letsWait(st flush.Stage) bool { return !st.Resumed && st.Size < int64(s.Large) }
 
-// Discard removes the stage, unless it still holds ids that were not flushed: Done has failed, or a scan has missed them. The next run
-// resumes such a stage.
+// Discard removes the stage. If Done has failed or a scan has missed ids, the stage still has ids that were not flushed. Then Discard
+// keeps the stage, and the next run continues with it.
 func (s *indexed) Discard(ctx context.Context, st flush.Stage) error {
 	left := len(s.passed)
 	s.passed, s.held = nil, 0 // the stage is being removed
 	return s.DiscardWith(ctx, st, left)
 }
 
-// Peek reads up to n rows whose ids are in the index, the staged ones first. It changes
-// nothing.
+// Peek reads up to n rows whose ids are in the index. The rows of staged ids come first. Peek changes nothing.
 func (s *indexed) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	c, err := s.Store.Conn(ctx, s.Live)
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close() // it goes back to the pool
+	defer c.Close() // returns it to the pool
 	var ids []string
 	for _, key := range []string{s.StageKey(), s.Live} {
 		members, err := glimpse(ctx, c, key, n-len(ids), "set", "zset")
@@ -188,8 +187,7 @@ func (s *indexed) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	return records, s.Fail("look at the rows of", err)
 }
 
-// Mark marks rows as changed, so that they are flushed again. It may be repeated. newID is
-// globally unique, such as a UUID.
+// Mark marks rows as changed, so that they are flushed again. It may be repeated. newID must be globally unique, such as a UUID.
 func (s *indexed) Mark(ctx context.Context, newID string, ids []string) error {
 	return s.MarkChanged(ctx, newID, ids)
 }
@@ -198,12 +196,13 @@ func (s *indexed) Mark(ctx context.Context, newID string, ids []string) error {
 type idScan struct {
 	key     string
 	command string
-	stride  int // a ZSCAN returns a score after each member
+	stride  int // 2 for ZSCAN, which returns a score after each member
 	cursor  string
 	pace    *redisconn.Pace
 }
 
-// next adds ids to the list until the budget is used up, the list has that many, or the pass is over (cursor "0").
+// next adds ids to the list. It stops when the list has as many ids as the argument most allows. It also stops when the memory budget is
+// used up, or the pass is over (cursor "0").
 func (s *idScan) next(ctx context.Context, c redisconn.Conn, ids *idlist.List, budget, most int) error {
 	element := 0
 	enough := func() bool { return ids.Full(budget) || ids.Len() >= most }
@@ -220,7 +219,7 @@ func (s *idScan) next(ctx context.Context, c redisconn.Conn, ids *idlist.List, b
 	return nil
 }
 
-// indexed are the options of a source with an index.
+// indexed converts the options to those of a source with an index.
 func (o Options) indexed(key string, inputs []string) IndexedOptions {
 	return IndexedOptions{
 		Job: o.Job, Key: key, Changed: o.Changed, Inputs: inputs, PageRows: o.Rows, BatchBytes: o.Bytes, Lanes: o.Lanes,
@@ -228,12 +227,12 @@ func (o Options) indexed(key string, inputs []string) IndexedOptions {
 	}
 }
 
-// onMissing is the policy for the row of a changed id whose key is gone.
+// onMissing returns the policy for the row of a changed id whose key is missing.
 func onMissing(o Options) (flush.Policy, error) {
 	return flush.Policy{OnMissing: flush.OnMissing(cmp.Or(o.OnMissing, "delete")), RepairPct: o.MaxPct}, nil
 }
 
-// indexCommands are the commands that stage and read an index of that type.
+// indexCommands are the commands that stage and read an index of the given type.
 func indexCommands(holds string) []string {
 	index := map[string][]string{
 		"set":  {"SCARD K", "SSCAN S 0", "SREM S m", "HDEL M passed", "HINCRBY M passed 1"},

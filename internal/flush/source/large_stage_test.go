@@ -8,9 +8,8 @@ import (
 	"baton/internal/flush"
 )
 
-// The last quarter of a large stage is not taken out of it, for Redis would hold
-// everybody up to make its table smaller: it goes with the stage. Nothing goes with it
-// that was not flushed, whoever died and came back in between.
+// The last quarter of a large stage is not removed id by id, since Redis would block all clients while it shrinks the table. It is removed
+// with the stage. No id may be removed before it was flushed, no matter which process died in between.
 func TestTheLastOfALargeStageGoesWithIt(t *testing.T) {
 	bothIndexes(t, func(t *testing.T, g *rig, zset bool) {
 		for i := range 100 {
@@ -38,13 +37,13 @@ func TestTheLastOfALargeStageGoesWithIt(t *testing.T) {
 		if err := src.Discard(t.Context(), st); err != nil {
 			t.Fatal(err)
 		}
-		left(30)                         // the page that was never done kept it; who finds it begins anew
-		done(pages[7:9])                 // the leader that was thought dead goes on
-		left(30)                         // and its successor begins anew
+		left(30)                         // the unfinished page kept the stage, and the next process starts again
+		done(pages[7:9])                 // the leader that was thought dead continues
+		left(30)                         // and its successor starts again
 		done(readAll(t, src, st)[:2])    // one page is missing again
-		_ = src.Discard(t.Context(), st) // which keeps the stage
+		_ = src.Discard(t.Context(), st) // keeps the stage
 		left(30)                         //
-		done(readAll(t, src, st))        // now all of them
+		done(readAll(t, src, st))        // now all pages
 		if err := src.Discard(t.Context(), st); err != nil {
 			t.Fatal(err)
 		}
@@ -63,9 +62,8 @@ func TestTheLastOfALargeStageGoesWithIt(t *testing.T) {
 	})
 }
 
-// Ids that were flushed wait a while before they are taken out of their stage, so that
-// most never are: the stage goes as a whole. One that was not finished then is cleared
-// page by page.
+// Flushed ids wait for a while before they are removed from their stage. So most ids are never removed one by one, because the stage is
+// removed as a whole. A stage that is unfinished by then is cleared page by page.
 func TestIdsOfAStageThatIsSoonDoneGoWithIt(t *testing.T) {
 	bothIndexes(t, func(t *testing.T, g *rig, zset bool) {
 		for i := range 100 {
@@ -98,7 +96,7 @@ func TestIdsOfAStageThatIsSoonDoneGoWithIt(t *testing.T) {
 			t.Fatalf("found %+v", st)
 		}
 		finish(st, readAll(t, src, st)[1:])
-		kept(10) // it was cleared as the pages were done
+		kept(10) // each page was removed when it was done
 		st = stageNow(t, src, "c")
 		finish(st, readAll(t, src, st))
 		g.nothingLeft()
@@ -106,7 +104,7 @@ func TestIdsOfAStageThatIsSoonDoneGoWithIt(t *testing.T) {
 		for i := range 100 {
 			g.index(zset, fmt.Sprint(i))
 		}
-		src.budget = 4 * 25 * (passedCost + 2) // ids that wait may take a quarter of it
+		src.budget = 4 * 25 * (passedCost + 2) // ids that wait may use a quarter of the budget
 		st = stageNow(t, src, "d")
 		for _, p := range readAll(t, src, st)[:5] {
 			if err := src.Done(t.Context(), st, p); err != nil {

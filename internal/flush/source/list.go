@@ -17,32 +17,32 @@ import (
 	"baton/internal/redisconn"
 )
 
-// ListOptions describe a live list of JSON objects that producers add to with RPUSH.
+// ListOptions describe a live list of JSON objects, to which producers add with RPUSH.
 type ListOptions struct {
 	Job string
 	Key string // the live key, of one shard
-	// Inputs are the parts of a record: names of the objects' members, and "$value", the whole text. "$value" wins over a member of that
-	// name.
+	// Inputs are names of the objects' members, and "$value", which is the whole text. If a member has the name "$value", the input
+	// "$value" is still the whole text.
 	Inputs []string
-	// PartRows and BatchBytes bound the items of a part, and their bytes; a part is one transaction. An item that is longer is a part of
-	// its own. Default 5000, and 8 MiB.
+	// A part is one transaction. It has at most PartRows items (default 5000) and at most BatchBytes bytes (default 8 MiB). An item longer
+	// than BatchBytes is a part of its own.
 	PartRows, BatchBytes int
 }
 
-// List reads one list of JSON objects, the oldest first: a flush.Source.
+// List reads one list of JSON objects, the oldest first. It is a flush.Source.
 //
-// Inserting is not idempotent. So a stage is cut into parts, and the database's ledger remembers each part. A part holds as many items
-// from the end of the last part on as PartRows and BatchBytes allowed when the stage was made: so the items alone decide the parts, for
-// every reader and at every reading. Committed parts are trimmed off the stage's head, whole and in order, so a part always begins at the
-// head. Items are found by their distance from the tail, where no producer adds any more. So the trimmed part of the head does not
-// matter.
+// Inserting is not idempotent. So a stage is cut into parts, and the database's ledger records the written parts. Each part begins where
+// the last one ended, and has as many items as PartRows and BatchBytes allowed when the stage was made. So the parts depend only on the
+// items, and every reading gives the same parts. Committed parts are trimmed from the stage's head, whole and in order, so the next part
+// always begins at the head. Items are read by their distance from the tail. Because no producer adds to a stage, this index of an item
+// does not depend on the trimmed parts.
 type List struct {
 	staging.Key
 	inputs []string
-	bytes  int // of a part
+	bytes  int // the maximum bytes of a part
 }
 
-// NewList checks the options; it does not connect.
+// NewList checks the options and does not connect.
 func NewList(store *redisconn.Store, o ListOptions) (*List, error) {
 	key, err := staging.New(store, o.Job, o.Key, "list")
 	if err != nil {
@@ -72,10 +72,10 @@ func (s *List) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok b
 	case "wrong_type":
 		return st, false, s.WrongType(reply)
 	case "orphan":
-		return st, false, fmt.Errorf("%w: %q has no id in %q, so it is unknown which part of it is in the database. "+
-			"If all of it is, UNLINK it; if nothing is, RENAME it to a key that is flushed",
-			staging.ErrBrokenStage, s.StageKey(), s.MetaKey())
-	default: // changed
+		return st, false, fmt.Errorf("%w: the stage %q has no id in %q, so baton cannot know which of its items are in the database. "+
+			"If all items are there, delete the stage: UNLINK %s. If none is there, RENAME %s to a key that is flushed",
+			staging.ErrBrokenStage, s.StageKey(), s.MetaKey(), s.StageKey(), s.StageKey())
+	default: // "changed"
 		var id string
 		var want, found int64
 		if _, err := redis.Scan(reply, &id, &want, &found); err != nil {
@@ -85,28 +85,28 @@ func (s *List) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok b
 	}
 }
 
-// changed is the error of a stage that lacks some of its items, or has too many.
+// changed returns the error about a stage that lacks some of its items, or has additional items.
 func (s *List) changed(id string, want, found int64) error {
-	return fmt.Errorf("%w: batch %s of %q should have %d more items in %q, and has %d: somebody else has removed or added some, or "+
-		"Redis has lost them. "+
-		"Restore it; or give up the rest of it with UNLINK %s %s, if need be after a RENAME of the present key",
+	return fmt.Errorf("%w: batch %s of %q should have %d more items in %q, but has %d: another client removed or added items, or "+
+		"Redis lost some. "+
+		"Restore the items, or delete the rest of the batch: UNLINK %s %s (to keep the items, RENAME the key first)",
 		staging.ErrBrokenStage, id,
 		s.Live, want, s.StageKey(), found, s.StageKey(), s.MetaKey())
 }
 
-// Read yields the parts of the stage that have not been taken off it, each as one page.
+// Read yields the parts that are still in the stage, each as one page.
 func (s *List) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
 	c, err := s.Store.Conn(ctx, s.Live)
 	if err != nil {
 		return err
 	}
-	defer c.Close() // it goes back to the pool
+	defer c.Close() // returns it to the pool
 	cut, err := s.cut(ctx, c, st)
 	if err != nil {
 		return err
 	}
 	items := newItems(s.inputs, s.bytes)
-	var read []row.Record // not yet in a part
+	var read []row.Record // records that are not in a part yet
 	for at, part := cut.taken, cut.done; at < cut.size; part++ {
 		n, whole := paging.Part(read, cut.rows, cut.bytes, cut.size-at)
 		for !whole {
@@ -124,21 +124,21 @@ func (s *List) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) 
 	return nil
 }
 
-// cut tells how a stage is cut into parts, and how much of it has been trimmed.
+// cut describes how a stage is cut into parts, and how many of its parts have been removed from its head.
 type cut struct {
-	size        int64 // items at staging
-	rows, bytes int64 // of a part, at most; 0 bytes: an older version of baton, without that limit
-	done, taken int64 // parts and items trimmed off
+	size        int64 // the number of items at staging
+	rows, bytes int64 // the limits of a part; bytes is 0 if an older version of baton, which had no such limit, made the stage
+	done, taken int64 // the numbers of trimmed parts and items
 }
 
-// metaOfCut are the fields of a stage's meta with the cut.
+// metaOfCut lists the fields that describe the cut, in the hash that describes the stage.
 var metaOfCut = []any{"id", "size", "done", "rows", "part_rows", "part_bytes", "taken"}
 
 func (s *List) askCut() redisconn.Command {
 	return redisconn.Cmd("HMGET", append([]any{s.MetaKey()}, metaOfCut...)...)
 }
 
-// cut reads the cut, and fails with flush.ErrStaleStage unless the stage still has its id.
+// cut reads how the stage is cut. It returns flush.ErrStaleStage if the stage no longer has its id.
 func (s *List) cut(ctx context.Context, c redisconn.Conn, st flush.Stage) (cut, error) {
 	ask := s.askCut()
 	reply, err := redis.Values(redis.DoContext(c, ctx, ask.Name, ask.Args...))
@@ -161,19 +161,21 @@ func (s *List) cutOf(reply any, st flush.Stage) (found cut, err error) {
 	if err == nil {
 		_, err = redis.Scan(values, &found.size, &found.done, &rows, &found.rows, &found.bytes, &found.taken)
 	}
-	if rows > 0 { // parts of an older version, which are all of one length
+	if rows > 0 { // an older version's parts, which all have the same number of items
 		found.rows, found.bytes, found.taken = rows, 0, rows*found.done
 	}
 	if err == nil && found.rows < 1 {
-		err = errors.New("it does not say how many rows a part has")
+		err = errors.New("the stage does not have the number of rows of a part")
 	}
 	return found, s.Fail("look up the stage of", err)
 }
 
-// more reads some more items, from one on, for a part. Then it reads the id: an id goes with its stage and is never used again, and parts
-// are trimmed in order. So if that reading finds the id, and the part not trimmed, the items came from the intact part.
+// more reads further items of a part, beginning with the item at the index in the argument first, and then reads the stage's id. Parts are
+// trimmed in order, and an id is removed with its stage and never used again. So if the stage still has the id, and the part was not
+// trimmed, all items that were read belong to the part.
 //
-// The length of unread items is unknown, so one command asks for a few items only; after short items, many commands go together.
+// The length of unread items is unknown, so one command asks for only a few items. If the previous items were short, many commands are sent
+// together.
 func (s *List) more(
 	ctx context.Context, c redisconn.Conn, st flush.Stage, at cut, part, first int64, items *items, records []row.Record,
 ) ([]row.Record, error) {
@@ -192,7 +194,7 @@ func (s *List) more(
 	if err != nil {
 		return nil, err
 	}
-	if now.done > part { // another process has committed it: only a newer leader can
+	if now.done > part { // another process has committed the part, and only a newer leader can do that
 		return nil, s.Stale(st)
 	}
 	if int64(items.found) != end-first {
@@ -201,7 +203,7 @@ func (s *List) more(
 	return records, nil
 }
 
-// Done takes the page's part off the head of the stage, once.
+// Done removes the page's part from the head of the stage. If the part was already removed, Done does nothing.
 func (s *List) Done(ctx context.Context, st flush.Stage, p flush.Page) error {
 	verdict, err := redis.String(s.Script(ctx, "remove a flushed part from the stage of", listTrimScript, s.StageKey(), s.MetaKey(), st.ID,
 		p.Part, len(p.Records)))
@@ -212,7 +214,7 @@ func (s *List) Done(ctx context.Context, st flush.Stage, p flush.Page) error {
 	case "stale":
 		return s.Stale(st)
 	case "early":
-		return fmt.Errorf("part %d of batch %s of %q is to be removed before the part that comes first", p.Part, st.ID, s.Live)
+		return fmt.Errorf("cannot remove part %d of batch %s of %q before the previous part", p.Part, st.ID, s.Live)
 	}
 	return nil
 }
@@ -222,7 +224,7 @@ func (s *List) Discard(ctx context.Context, st flush.Stage) error {
 	return s.DiscardWith(ctx, st, 0)
 }
 
-// fewItems are few enough for one command, however long they are: eight of a megabyte take Redis some 7 ms.
+// fewItems is small enough for one command, no matter how long the items are: eight items of a megabyte take Redis some 7 ms.
 const fewItems = 8
 
 var listSpec = Spec{
@@ -239,19 +241,20 @@ var listSpec = Spec{
 	},
 }
 
-// items reads the items of lists, a question at a time.
+// items reads items of a list. It sends one question at a time, each with one or more commands.
 type items struct {
 	inputs []string
 	object object.Decoder
 	pace   redisconn.Pace
-	found  int // how many the last question found
+	found  int // the number of items in the last reply
 }
 
 func newItems(inputs []string, page int) *items {
 	return &items{inputs: inputs, object: object.New(inputs), pace: redisconn.NewPace(paging.Depth, paging.Reply(page))}
 }
 
-// read adds a record for each text of the ranges. look, if it is not nil, is sent after them; looked is its reply.
+// read adds a record for each text of the ranges. If the argument look is not nil, read sends that command after the ranges, and the result
+// looked is the reply to that command.
 func (d *items) read(
 	ctx context.Context, c redisconn.Conn, records []row.Record, look *redisconn.Command, ranges ...redisconn.Command,
 ) (_ []row.Record, looked []any, err error) {
@@ -269,15 +272,15 @@ func (d *items) read(
 	return records, looked, err
 }
 
-// decode adds a record for each of the first n texts. All of them share one allocation. The key of a record is its whole text: a dead
-// letter then keeps also the members that no column uses.
+// decode adds a record for each of the first n texts. All of them share one allocation. The key of a record is its whole text, so that a
+// dead letter also keeps the members that no column uses.
 func (d *items) decode(records []row.Record, a *redisconn.Answers, n int) []row.Record {
 	d.found = n
 	raw, all := a.All, a.Take()
 	width, at, largest := len(d.inputs), 0, 0
 	raws := make([]row.Raw, n*width)
 	for i, size := range a.Sizes[:n] {
-		size = max(0, size) // of no text
+		size = max(0, size) // a missing text has no size
 		largest = max(largest, size)
 		text := all[at : at+size]
 		r := row.Record{Key: text, Inputs: raws[i*width : (i+1)*width : (i+1)*width]}

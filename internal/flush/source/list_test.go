@@ -35,7 +35,7 @@ func listOn(t testing.TB, store *redisconn.Store, o ListOptions) *List {
 	return made(t, NewList, store, o)
 }
 
-// item is a list's item; the sums of n by id tell whether each was flushed once.
+// item returns an item of a list. The sums of n by id show whether each item was flushed once.
 func item(id string, n int) string { return fmt.Sprintf(`{"id":%q,"n":%d}`, id, n) }
 
 // fillList pushes n items, and adds them to want.
@@ -75,14 +75,14 @@ func TestPartsOfAListComeInOrderAndAreTheSameAtEveryReading(t *testing.T) {
 	if want := (flush.Stage{ID: "a", Parts: 10, Size: 950, Job: "orders"}); st != want {
 		t.Fatalf("staged %+v, want %+v", st, want)
 	}
-	g.Do("RPUSH", "orders", item("late", 1)) // a producer goes on
+	g.Do("RPUSH", "orders", item("late", 1)) // a producer continues
 	whole := readAll(t, g.list(ListOptions{}), st)
 	if len(whole) != 10 || len(whole[9].Records) != 50 || whole[3].Part != 3 || whole[3].Records[7].Key != item("order:307", 307) {
 		t.Fatalf("%d parts, the last one of %d", len(whole), len(whole[9].Records))
 	}
 	g.redis.Restart()
 	store := openStore(t, g.redis.URL())
-	// Another process, with another size of parts and other memory: the stage stays as it was cut.
+	// Another process has another size of parts and another memory limit. The stage stays as it was cut.
 	again := listOn(t, store, ListOptions{Job: "renamed", PartRows: 7, BatchBytes: 1})
 	found := stageNow(t, again, "b")
 	if want := (flush.Stage{ID: "a", Parts: 10, Size: 950, Resumed: true, Job: "orders"}); found != want {
@@ -102,7 +102,7 @@ func TestPartsOfAListComeInOrderAndAreTheSameAtEveryReading(t *testing.T) {
 	}
 }
 
-// itemsOf are the items of each part, by their number.
+// itemsOf returns the items of each part, by the part's number.
 func itemsOf(pages []flush.Page) map[int][]string {
 	parts := map[int][]string{}
 	for _, p := range pages {
@@ -113,8 +113,8 @@ func itemsOf(pages []flush.Page) map[int][]string {
 	return parts
 }
 
-// A part ends where it is full by rows or by bytes, whichever comes first, and an item that is longer
-// is a part of its own. A second reading finds the same parts, wherever the head is by then.
+// A part ends when it is full by rows or by bytes. A longer item is a part of its own. A second reading finds the same parts, no matter
+// where the head is by then.
 func TestPartsOfAListAreCutByBytes(t *testing.T) {
 	g := newRig(t)
 	item := func(i, size int) string { return fmt.Sprintf("%04d%s", i, strings.Repeat("x", size-4)) }
@@ -155,7 +155,7 @@ func TestPartsOfAListAreCutByBytes(t *testing.T) {
 	}
 	want := itemsOf(whole)
 	for i, p := range whole {
-		// Another process, with other sizes.
+		// Another process has other sizes.
 		again := g.list(ListOptions{PartRows: 1 + i*7%50, BatchBytes: 1 + i*997%5000})
 		if diff := difference(want, itemsOf(readAll(t, again, stageNow(t, again, "b")))); diff != "" {
 			t.Fatalf("with %d parts off there are others: %.1000s", i, diff)
@@ -171,15 +171,15 @@ func TestPartsOfAListAreCutByBytes(t *testing.T) {
 	g.nothingLeft()
 }
 
-// A stage of a version whose parts are all of one length is finished as it was begun: some of them
-// may be in the ledger.
+// A stage of an older version, whose parts all have the same length, must be finished as it was begun: the ledger may have some of its
+// parts.
 func TestListThatAnOlderVersionHasStagedIsFinished(t *testing.T) {
 	g := newRig(t)
 	for i := range 250 {
 		g.Send("RPUSH", ordersStage, item(fmt.Sprint(i%7), i))
 	}
 	g.Do("HSET", ordersMeta, "id", "old", "parts", 3, "job", "orders", "size", 250, "rows", 100, "done", 0,
-		"taken", 77, "part_rows", 3, "part_bytes", 5) // and what a stage before it has left
+		"taken", 77, "part_rows", 3, "part_bytes", 5) // fields that an earlier stage has left
 	src := g.list(ListOptions{PartRows: 7, BatchBytes: 100})
 	st := stageNow(t, src, "b")
 	pages := readAll(t, src, st)
@@ -204,12 +204,12 @@ func TestListThatAnOlderVersionHasStagedIsFinished(t *testing.T) {
 	g.nothingLeft()
 }
 
-// A version that knows no limit of bytes would cut other parts: it must refuse such a stage.
+// A version without a limit of bytes would cut other parts. It must refuse such a stage.
 func TestListIsNotReadByAVersionThatWouldCutOtherParts(t *testing.T) {
 	g := newRig(t)
 	g.fillList("orders", 10, map[string]int64{})
 	stageNow(t, g.list(ListOptions{BatchBytes: 100}), "a")
-	if rows := g.Str("HGET", ordersMeta, "rows"); rows != "0" { // "it does not say how many rows a part has"
+	if rows := g.Str("HGET", ordersMeta, "rows"); rows != "0" { // the older version refuses a stage without the rows of a part
 		t.Errorf("it finds parts of %s items", rows)
 	}
 }
@@ -220,10 +220,10 @@ func TestPartOfAListIsTakenOffOnceAndInOrder(t *testing.T) {
 	src := g.list(ListOptions{PartRows: 100})
 	st := stageNow(t, src, "a")
 	pages := readAll(t, src, st)
-	if err := src.Done(t.Context(), st, pages[1]); err == nil || !strings.Contains(err.Error(), "before the part that comes first") {
+	if err := src.Done(t.Context(), st, pages[1]); err == nil || !strings.Contains(err.Error(), "before the previous part") {
 		t.Errorf("the second part before the first: %v", err)
 	}
-	for range 2 { // the reply of the first one was lost
+	for range 2 { // the reply of the first call was lost
 		if err := src.Done(t.Context(), st, pages[0]); err != nil {
 			t.Fatal(err)
 		}
@@ -258,8 +258,8 @@ func TestPartOfAListIsTakenOffOnceAndInOrder(t *testing.T) {
 	g.nothingLeft()
 }
 
-// All parts are off and the process died before it discarded the id: that is no
-// stage any more, and does not keep the next one from being made.
+// All parts are removed, and the process died before it discarded the id. That does not count as a stage, and must not prevent the next
+// one.
 func TestDrainedListIsOver(t *testing.T) {
 	g := newRig(t)
 	g.fillList("orders", 10, map[string]int64{})
@@ -307,8 +307,8 @@ func TestListThatSomebodyElseTouchedIsNotGuessedAt(t *testing.T) {
 		say   string
 	}{
 		"an item is gone":    {func(g *rig) { g.Do("RPOP", ordersStage) }, "should have 250 more items"},
-		"an item came":       {func(g *rig) { g.Do("RPUSH", ordersStage, "{}") }, "and has 251"},
-		"the stage is gone":  {func(g *rig) { g.Do("DEL", ordersStage) }, "and has 0"},
+		"an item came":       {func(g *rig) { g.Do("RPUSH", ordersStage, "{}") }, "but has 251"},
+		"the stage is gone":  {func(g *rig) { g.Do("DEL", ordersStage) }, "but has 0"},
 		"the id is gone":     {func(g *rig) { g.Do("DEL", ordersMeta) }, "has no id"},
 		"the stage is a set": {func(g *rig) { g.Do("DEL", ordersStage); g.Do("SADD", ordersStage, 1) }, "is a set"},
 	} {
@@ -343,13 +343,13 @@ func TestListThatSomebodyElseTouchedIsNotGuessedAt(t *testing.T) {
 		g := newRig(t)
 		g.Do("HSET", "orders", "a", 1)
 		_, _, err := g.list(ListOptions{}).Stage(t.Context(), "b", "")
-		if !errors.Is(err, staging.ErrWrongType) || !strings.Contains(err.Error(), `"orders" is a hash, job "orders" needs a list`) {
+		if !errors.Is(err, staging.ErrWrongType) || !strings.Contains(err.Error(), `"orders" is a hash, but job "orders" needs a list`) {
 			t.Errorf("staged: %v", err)
 		}
 	})
 }
 
-// The index of hashes was drained, and its id left by a crash, before a list took its name.
+// The index of hashes was drained, and a crash left its id, before a list got the same name.
 func TestListIsFlushedWhereHashesWereBefore(t *testing.T) {
 	g := newRig(t)
 	g.Do("SADD", "orders", "7")
@@ -368,7 +368,7 @@ func TestListIsFlushedWhereHashesWereBefore(t *testing.T) {
 	g.nothingLeft()
 }
 
-// A user without a permission is refused before anything is half staged.
+// If a user lacks a permission, the source must fail before it has staged anything in part.
 func TestListIsNotHalfStaged(t *testing.T) {
 	g := newRig(t)
 	for _, lacks := range []string{"rename", "hset", "persist", "ltrim"} {
@@ -392,8 +392,8 @@ func TestListIsNotHalfStaged(t *testing.T) {
 	}
 }
 
-// A part is taken off by the commands that the preflight asks for: one that is refused in the middle would leave a stage that
-// looks broken, although all of it is in the database.
+// A part is removed with the commands that the preflight checks. If one were refused in the middle, the stage would look broken, although
+// all of it is in the database.
 func TestPartOfAListIsTakenOffWithWhatThePreflightAsksFor(t *testing.T) {
 	g := newRig(t)
 	want := map[string]int64{}
@@ -491,7 +491,7 @@ func TestPeekShowsTheOldestItemsAndChangesNothing(t *testing.T) {
 	}
 }
 
-// waits starts a wait, and returns what it came to.
+// waits starts a wait, and returns its result.
 func waits(ctx context.Context, src flush.Waiter) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- src.Wait(ctx) }()
@@ -508,12 +508,13 @@ func TestWaitForAListEndsWithWorkAndChangesNothing(t *testing.T) {
 				g.Do("ACL", "SETUSER", "default", "-"+lacks)
 			}
 			src := listOn(t, store, ListOptions{})
-			for round := range 3 { // one connection serves them all
+			for round := range 3 { // one connection serves all of them
+				before := g.Calls()["llen"]
 				done := waits(t.Context(), src)
-				select {
-				case err := <-done:
-					t.Fatalf("returned without work: %v", err)
-				case <-time.After(100 * time.Millisecond):
+				if lacks == "" {
+					g.blocked(1)
+				} else { // it has checked, and not returned
+					testsupport.Await(t, "a second look", func() bool { return g.Calls()["llen"] > before+1 })
 				}
 				g.Do("RPUSH", "orders", item("a", round), item("b", round))
 				if err := within(t, done); err != nil {
@@ -550,7 +551,7 @@ func within(t *testing.T, done <-chan error) error {
 	}
 }
 
-// What is blocked is cut off, and that costs no other connection.
+// A blocked connection is cut off, and no other connection is lost.
 func TestWaitForAListEndsWithWorkWhileTheMemoryIsFull(t *testing.T) {
 	g := newRig(t)
 	src := g.list(ListOptions{})
@@ -585,7 +586,7 @@ func TestWaitForAListEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// clients are the ids of the store's connections.
+// clients returns the ids of the store's connections.
 func (g *rig) clients() (ids []string) {
 	for line := range strings.Lines(g.Str("CLIENT", "LIST")) {
 		if strings.Contains(line, "name=baton-test") {
@@ -602,17 +603,22 @@ func (g *rig) blocked(n int) {
 	testsupport.Await(g.T, line, func() bool { return strings.Contains(g.Str("INFO", "clients"), line) })
 }
 
-// A wait lasts longer than the patience for any one reply.
+// A wait lasts longer than the time limit of a single reply.
 func TestWaitForAListOutlastsTheTimeoutOfACommand(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
-	store := redistest.Open(t, redisconn.Options{URL: g.redis.URL(), Timeout: 500 * time.Millisecond})
+	// Redis blocks repeatedly, each time for half of the time-out. A busy machine does not stop for so long.
+	store := redistest.Open(t, redisconn.Options{URL: g.redis.URL(), Timeout: 3 * time.Second})
+	before := g.Calls()["blmove"]
 	done := waits(t.Context(), listOn(t, store, ListOptions{}))
-	select {
-	case err := <-done:
-		t.Fatalf("returned without work: %v", err)
-	case <-time.After(1200 * time.Millisecond):
-	}
+	testsupport.Await(t, "three halves", func() bool {
+		select {
+		case err := <-done:
+			t.Fatalf("returned without work: %v", err)
+		default:
+		}
+		return g.Calls()["blmove"] >= before+3
+	})
 	g.Do("RPUSH", "orders", "x")
 	if err := within(t, done); err != nil {
 		t.Error(err)

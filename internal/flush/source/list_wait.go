@@ -12,10 +12,10 @@ import (
 	"baton/internal/redisconn"
 )
 
-// pollInterval is the interval of checks for work where Redis cannot notify.
+// pollInterval is the interval of checks for changes if Redis cannot notify.
 const pollInterval = 50 * time.Millisecond
 
-// Peek reads the first n records that are pending, the staged ones first. It changes nothing.
+// Peek reads the first n pending records, the staged ones first. It changes nothing.
 func (s *List) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	if n < 1 {
 		return nil, nil
@@ -24,7 +24,7 @@ func (s *List) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close() // it goes back to the pool
+	defer c.Close() // returns it to the pool
 	items := newItems(s.inputs, s.bytes)
 	var records []row.Record
 	for _, key := range []string{s.StageKey(), s.Live} {
@@ -42,13 +42,13 @@ func (s *List) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	return records, nil
 }
 
-// Wait returns when something is pending, or ctx has ended, and perhaps earlier. It
-// returns at once where there is a stage.
+// Wait returns when something is pending, or ctx has ended. It may return earlier, and returns immediately if there is a stage.
 //
-// It moves the head of the list onto itself. That blocks until there is a head, and changes nothing, not even for a concurrent reader.
-// Redis serves clients blocked on a key in their order: another program that takes items with BLPOP may get them before or after this,
-// and a list has one consumer anyway. Where Redis is older than 6.2, its memory is full, or the user may not move, Wait reads the length
-// every 50 ms.
+// It moves the first item of the list to the place where the item already is. That command blocks until the list has an item, and changes
+// nothing, not even for a concurrent reader. Redis serves clients that are blocked on a key in the order of their requests. So another
+// program that takes items with BLPOP may be served before or after this client. However, a list should have only one consumer. Wait cannot
+// use that command if Redis is older than 6.2, if its memory is full, or if the user may not move items. In these cases Wait reads the
+// length of the list every 50 ms.
 func (s *List) Wait(ctx context.Context) error {
 	n, err := redis.Int(s.Store.Run(ctx, s.Live, func(c redis.Conn) (any, error) {
 		return redis.DoContext(c, ctx, "EXISTS", s.StageKey())
@@ -69,7 +69,7 @@ func (s *List) Wait(ctx context.Context) error {
 	return s.Fail("wait for work in", err)
 }
 
-// poll waits without a blocking command.
+// poll waits without a blocking command: it reads the length of the list again and again.
 func (s *List) poll(ctx context.Context) error {
 	for {
 		n, err := redis.Int(s.Store.Run(ctx, s.Live, func(c redis.Conn) (any, error) {

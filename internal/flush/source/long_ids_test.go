@@ -10,7 +10,7 @@ import (
 	"baton/internal/redisconn/redistest"
 )
 
-// Long ids leave their stage without a script, and only while it is still that stage.
+// Long ids are removed without a script, and only if the stage is still the same.
 func TestLongIDsAreRemovedOnlyFromTheirStage(t *testing.T) {
 	long := func(i int) string { return fmt.Sprint(i, strings.Repeat("x", 20_000)) }
 	for _, index := range []string{"set", "zset"} {
@@ -43,7 +43,7 @@ func TestLongIDsAreRemovedOnlyFromTheirStage(t *testing.T) {
 				scripts := 0
 				src.Store = watched(g.store, func(step string) error {
 					switch {
-					case step == redistest.After("WATCH"): // it has been looked at, and is not removed yet
+					case step == redistest.After("WATCH"): // the stage was checked, and the ids are not removed yet
 						c.befall(g, src.StageKey(), src.MetaKey())
 					case step == redistest.Before("stage_remove"):
 						if scripts++; befalls == "no right to MULTI" && g.Num(card, src.StageKey()) != 4 {

@@ -13,7 +13,7 @@ func TestMain(m *testing.M) {
 	if testsupport.Long {
 		checks = "200"
 	}
-	if err := flag.Set("rapid.checks", checks); err != nil { // a choice of the command line's comes later, and wins
+	if err := flag.Set("rapid.checks", checks); err != nil { // an option on the command line comes later, and wins
 		panic(err)
 	}
 	testsupport.Main(m)

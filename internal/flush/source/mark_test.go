@@ -20,7 +20,7 @@ func mark(t *testing.T, src *Hashes, newID string, ids ...string) {
 	}
 }
 
-// everything drains the source by whatever runs it takes, and lists the ids in order.
+// everything drains the source with as many runs as needed, and returns the ids in order.
 func everything(t *testing.T, src *Hashes) (ids []string) {
 	t.Helper()
 	for n := range 10 {
@@ -64,7 +64,7 @@ func TestMarkedRowsAreFlushedAgain(t *testing.T) {
 			for _, id := range []string{"m1", "m2"} { // twice, which is harmless
 				mark(t, src, id, want...)
 			}
-			g.index(zset, "1") // the producer does not mind
+			g.index(zset, "1") // the producer may do the same
 			if got := g.Str("TYPE", "changed:user"); got != kind {
 				t.Errorf("%s: the live index is a %s, want %s", name, got, kind)
 			}
@@ -102,8 +102,8 @@ func TestManyMarksAreEnteredByAndBy(t *testing.T) {
 	}
 }
 
-// A run has read the row and is about to take its id out of the stage. The mark comes
-// in between, for the row was mended: it must not go with what was read before.
+// A run has read a row and is about to remove its id from the stage. Then the row is corrected and its id is marked. The mark must not be
+// removed with the older id.
 func TestMarkIsNotTakenOutByARunThatHasReadTheRowBefore(t *testing.T) {
 	g := newRig(t)
 	src := g.hashes(IndexedOptions{})

@@ -26,7 +26,7 @@ func (s *Counters) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close() // it goes back to the pool
+	defer c.Close() // returns it to the pool
 	var records []row.Record
 	for _, key := range []string{s.StageKey(), s.Live} {
 		pairs, err := glimpse(ctx, c, key, n-len(records), "hash")
@@ -38,7 +38,7 @@ func (s *Counters) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	return records, nil
 }
 
-// records makes records of some counters, as a page would.
+// records returns the records of some counters, in the same form as the records of a page.
 func (s *Counters) records(pairs []parts.Pair) []row.Record {
 	w := parts.NewWindow(0, parts.ByHash(1), s.budget)
 	for _, p := range pairs {
@@ -53,7 +53,7 @@ func (s *PlainCounters) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close() // it goes back to the pool
+	defer c.Close() // returns it to the pool
 	pairs, err := glimpse(ctx, c, s.StageKey(), n, "hash")
 	if err != nil {
 		return nil, s.Fail("look into", err)
@@ -70,7 +70,7 @@ func (s *PlainCounters) Peek(ctx context.Context, n int) ([]row.Record, error) {
 			if err != nil {
 				return nil, s.Fail("look into the counters of", err)
 			}
-			if count != "" { // else it has been moved meanwhile, or never existed
+			if count != "" { // otherwise the count was moved to the stage meanwhile, or never existed
 				counts = append(counts, parts.Pair{Field: id.Field, Value: count})
 			}
 		}
@@ -79,7 +79,7 @@ func (s *PlainCounters) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	return records, nil
 }
 
-// Peek reads up to n totals. It changes nothing, as reading them never does.
+// Peek reads up to n totals. It changes nothing.
 func (s *Totals) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	look := *s
 	look.pageRows = max(n, 1)
@@ -97,8 +97,8 @@ func (s *Totals) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	return records, nil
 }
 
-// glimpse reads up to n elements of a hash, a set or a zset, whichever of these it may
-// be: fields and values, members, or members and scores. A key that is missing has none.
+// glimpse reads up to n elements of a hash, a set or a zset: fields and values, members, or members and scores. For a missing key it
+// returns none.
 func glimpse(ctx context.Context, c redisconn.Conn, key string, n int, types ...string) ([]parts.Pair, error) {
 	if n <= 0 {
 		return nil, nil
@@ -112,7 +112,7 @@ func glimpse(ctx context.Context, c redisconn.Conn, key string, n int, types ...
 	}
 	command := map[string]string{"hash": "HSCAN", "set": "SSCAN", "zset": "ZSCAN"}[kind]
 	var pairs []parts.Pair
-	half := false // a field waits for its value
+	half := false // whether a field was read, and its value is next
 	enough := func() bool { return len(pairs) >= n }
 	_, err = c.ScanKey(ctx, command, key, "0", redisconn.NewScanPace(), enough, func(text []byte) {
 		switch {

@@ -12,7 +12,7 @@ import (
 	"baton/internal/flush/source/staging"
 )
 
-// peeked is what records say, sorted.
+// peeked returns the texts of records, sorted.
 func peeked(records []row.Record) string {
 	var all []string
 	for _, r := range records {
@@ -30,7 +30,7 @@ func peeked(records []row.Record) string {
 	return strings.Join(all, " ")
 }
 
-// contents is all that a Redis has.
+// contents returns everything that a Redis has.
 func (g *rig) contents() string {
 	g.T.Helper()
 	var all []string

@@ -14,8 +14,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// The slot of a list or a stream moves to another node in the middle of a flush, and
-// whoever waits for work is told by the new one.
+// The slot of a list or a stream moves to another node in the middle of a flush. A source that waits must be notified by the new node.
 func TestListsAndStreamsOfAClusterAreExactWhileTheirSlotMoves(t *testing.T) {
 	t.Parallel()
 	g := newClusterRig(t)
@@ -79,7 +78,7 @@ func TestListsAndStreamsOfAClusterAreExactWhileTheirSlotMoves(t *testing.T) {
 	}
 }
 
-// Large entries are read also where they are on the other node already, and the slot is still on its way.
+// Large entries can also be read when they are on the new node, and the slot is still moving.
 func TestAStreamOfLargeEntriesIsReadWhileItsSlotMoves(t *testing.T) {
 	t.Parallel()
 	g := newClusterRig(t)

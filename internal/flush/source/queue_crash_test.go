@@ -15,8 +15,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// queue is a list or a stream under test: what is added to it, and what its table
-// must come to.
+// queue is a list or a stream under test, with the records that were added to it and the expected table.
 type queue struct {
 	kind   string
 	g      *rig
@@ -37,7 +36,7 @@ func bothQueues(t *testing.T, g *rig, f func(t *testing.T, make func() *queue)) 
 	}
 }
 
-// add adds n records on a connection of the caller's.
+// add adds n records on the caller's connection.
 func (q *queue) add(c redis.Conn, n int) error {
 	for range n {
 		q.mu.Lock()
@@ -74,7 +73,7 @@ func (q *queue) source(store *redisconn.Store, rows int, observe func(string) er
 	return streamOn(q.g.T, store, StreamOptions{PageRows: rows, BatchBytes: 1 << 10, Retain: &zero})
 }
 
-// check compares the table, and what is left in Redis.
+// check compares the table with the expected one, and checks that nothing is left in Redis.
 func (q *queue) check(t *testing.T, what string, db *database) {
 	t.Helper()
 	same(t, "sums "+what, q.counts, db.counts())
@@ -158,8 +157,8 @@ func TestNothingIsLostOfListsAndStreamsWhileProducersGoOn(t *testing.T) {
 	})
 }
 
-// A deposed leader that was frozen at any step goes on when its successor has flushed
-// everything, and more has come: it neither writes nor removes what is not its own.
+// A deposed leader that was frozen at any step continues when its successor has flushed everything, and when new records have come. It must
+// neither write nor remove records of the successor.
 func TestDeposedReaderOfAListOrStreamDoesNoHarm(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
@@ -177,8 +176,8 @@ func TestDeposedReaderOfAListOrStreamDoesNoHarm(t *testing.T) {
 				if err := q.add(g.Conn, 30); err != nil {
 					return err
 				}
-				// Its writer is not frozen with its reader, and no fence stops it: the ledger
-				// and the position are all that stands between it and the table.
+				// Its writer is not frozen with its reader, and no fence stops it. Only the ledger and the position protect the table from
+				// it.
 				for more := true; more; {
 					var err error
 					if more, err = db.flush(t.Context(), q.source(g.store, 40, nil), nil); err != nil && !beaten(err) {
@@ -197,7 +196,7 @@ func TestDeposedReaderOfAListOrStreamDoesNoHarm(t *testing.T) {
 	})
 }
 
-// beaten says whether somebody else was faster.
+// beaten reports whether another process was faster.
 func beaten(err error) bool {
 	return errors.Is(err, flush.ErrStaleStage) || errors.Is(err, flush.ErrMoved) || errors.Is(err, flush.ErrGap)
 }

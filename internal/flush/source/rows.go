@@ -21,10 +21,10 @@ const (
 	defaultMemoryBudget = 32 << 20
 )
 
-// rowReader reads hashes, one row each.
+// rowReader reads hashes. Each hash is a row.
 type rowReader struct {
 	redis  *redisconn.Store
-	row    spec.RowKey // the zero row: an id is the key
+	row    spec.RowKey // the zero value means that an id is the key itself
 	inputs []string
 	fields []string // the inputs that are fields of the hash
 }
@@ -40,7 +40,7 @@ func (s *rowReader) readRows(ctx context.Context, c redisconn.Conn, ids []string
 	})
 }
 
-// readBatch reads rows; in a Cluster it asks every node that has some of them.
+// readBatch reads rows. In a Cluster it asks every node that has some of these rows.
 func (s *rowReader) readBatch(ctx context.Context, c redisconn.Conn, records []row.Record) error {
 	rows := make([]*row.Record, len(records))
 	for i := range records {
@@ -49,7 +49,7 @@ func (s *rowReader) readBatch(ctx context.Context, c redisconn.Conn, records []r
 	return redisconn.ByMaster(ctx, s.redis, c, rows, func(rec *row.Record) string { return s.row.Key(rec.Key) }, s.readFrom)
 }
 
-// readFrom reads rows of one server, and those that have just left it.
+// readFrom reads rows from one server. If a row has just moved to another server, readFrom reads the row there.
 func (s *rowReader) readFrom(ctx context.Context, c redisconn.Conn, records []*row.Record) error {
 	blank, gone, err := s.readFields(ctx, c, records)
 	if err != nil {
@@ -67,9 +67,10 @@ func (s *rowReader) readFrom(ctx context.Context, c redisconn.Conn, records []*r
 	return nil
 }
 
-// readFields fills the records in. It returns the records without any field, and those whose rows are on another node of the Cluster.
+// readFields fills the records. The result blank has the records whose rows seem to have no field. The result elsewhere has the records
+// whose rows are on another node of the Cluster.
 func (s *rowReader) readFields(ctx context.Context, c redisconn.Conn, records []*row.Record) (blank, elsewhere []*row.Record, err error) {
-	if len(s.fields) == 0 { // only the ids are wanted
+	if len(s.fields) == 0 { // the inputs are only ids
 		for _, rec := range records {
 			s.fill(rec, nil)
 		}
@@ -86,7 +87,7 @@ func (s *rowReader) readFields(ctx context.Context, c redisconn.Conn, records []
 	return blank, elsewhere, err
 }
 
-// writer writes the commands that ask for the fields of records.
+// writer returns a function that appends to buf the command that reads the fields of the i-th record.
 func (s *rowReader) writer(records []*row.Record) func(buf []byte, i int) []byte {
 	var fields []byte
 	for _, f := range s.fields {
@@ -99,8 +100,7 @@ func (s *rowReader) writer(records []*row.Record) func(buf []byte, i int) []byte
 	}
 }
 
-// takeTexts fills the records in from the replies to their question. The texts of all
-// share one allocation.
+// takeTexts fills the records from the replies to readFields' question. The texts of all records share one allocation.
 func (s *rowReader) takeTexts(t *redisconn.Answers, records []*row.Record) (blank, elsewhere []*row.Record, err error) {
 	all, sizes := t.Take(), t.Sizes
 	for i, rec := range records {
@@ -125,7 +125,8 @@ func (s *rowReader) takeTexts(t *redisconn.Answers, records []*row.Record) (blan
 	return blank, elsewhere, nil
 }
 
-// fillTexts sets the inputs of rec from texts, and returns the remaining texts.
+// fillTexts sets the inputs of rec from the first of the texts, and returns the remaining texts. The result found is false if Redis has
+// none of the fields.
 func (s *rowReader) fillTexts(rec *row.Record, texts string, sizes []int) (found bool, left string) {
 	next := 0
 	for i, input := range s.inputs {
@@ -145,16 +146,16 @@ func (s *rowReader) fillTexts(rec *row.Record, texts string, sizes []int) (found
 	return found, texts
 }
 
-// settle finds out for records without any field whether their row is gone, or exists without these fields. One transaction for each row
-// asks both: a row that is created or deleted in between must not look like an empty one. It returns the records whose rows are on
-// another node of the Cluster.
+// settle finds out, for records without any field, whether the row is gone or exists without these fields. It asks for existence and
+// fields in one transaction for each row. Otherwise a row that is created or deleted in between could look like a row without fields. The
+// method settle returns the records whose rows are on another node of the Cluster.
 func (s *rowReader) settle(ctx context.Context, c redisconn.Conn, blank []*row.Record) (elsewhere []*row.Record, err error) {
 	if len(blank) == 0 {
 		return nil, nil
 	}
-	stride := 3 // replies for one record: of MULTI, the queued EXISTS, EXEC
+	stride := 3 // the number of replies for one record: to MULTI, to the queued EXISTS, and to EXEC
 	if len(s.fields) > 0 {
-		stride = 4 // and the queued HMGET
+		stride = 4 // one more, to the queued HMGET
 	}
 	for _, rec := range blank {
 		commands := []redisconn.Command{redisconn.Cmd("MULTI"), redisconn.Cmd("EXISTS", s.row.Key(rec.Key))}
@@ -171,7 +172,8 @@ func (s *rowReader) settle(ctx context.Context, c redisconn.Conn, blank []*row.R
 	}
 	for i, rec := range blank {
 		own := replies[i*stride : (i+1)*stride]
-		// Redis says so when a command of a transaction is queued, Valkey 9 when it is executed.
+		// Redis refuses a key that is on another node when a command of the transaction is queued. Valkey 9 refuses it when the transaction
+		// is executed.
 		if slices.ContainsFunc(own, redisconn.IsElsewhere) {
 			elsewhere = append(elsewhere, rec)
 			continue
@@ -187,7 +189,7 @@ func (s *rowReader) settle(ctx context.Context, c redisconn.Conn, blank []*row.R
 	return elsewhere, nil
 }
 
-// verdict takes the reply to EXISTS, and the one to HMGET if there is one.
+// verdict fills the record from the replies to EXISTS and, if there is one, to HMGET.
 func (s *rowReader) verdict(rec *row.Record, exists any, values []any) error {
 	n, err := redis.Int(exists, nil)
 	if err != nil {
@@ -202,7 +204,7 @@ func (s *rowReader) verdict(rec *row.Record, exists any, values []any) error {
 
 var rowScript = loadScript("row_read", 1)
 
-// readAfter reads a row whose slot is on its way between two nodes of a Cluster.
+// readAfter reads a row whose slot is being moved between two nodes of a Cluster.
 func (s *rowReader) readAfter(ctx context.Context, rec *row.Record) error {
 	args := s.hmget(rec.Key)
 	reply, err := s.redis.Run(ctx, s.row.Key(rec.Key), func(c redis.Conn) (any, error) {
@@ -228,7 +230,8 @@ func (s *rowReader) hmget(id string) []any {
 	return args
 }
 
-// decode reads the reply of an HMGET into rec. WRONGTYPE fails this record alone; any other error fails the batch.
+// decode reads the reply of an HMGET into rec. If the reply is the error WRONGTYPE, only this record fails. After any other error the whole
+// batch fails.
 func (s *rowReader) decode(rec *row.Record, reply any) (found bool, err error) {
 	if e, ok := reply.(redis.Error); ok && strings.HasPrefix(string(e), "WRONGTYPE") {
 		s.fill(rec, nil)
@@ -242,7 +245,7 @@ func (s *rowReader) decode(rec *row.Record, reply any) (found bool, err error) {
 	return s.fill(rec, values), nil
 }
 
-// fill sets the inputs of rec from the values of the hash's fields; the value of a missing field is nil. The texts of a row share one
+// fill sets the inputs of rec from the values of the hash's fields. The value of a missing field is nil. The texts of a row share one
 // allocation.
 func (s *rowReader) fill(rec *row.Record, values []any) (found bool) {
 	size := 0

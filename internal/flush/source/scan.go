@@ -16,34 +16,33 @@ import (
 	"baton/internal/redisconn"
 )
 
-// ScanOptions describe a scan job: its rows are the keys of a pattern, read in passes without an
-// index of changes.
+// ScanOptions describe a scan job. Such a job reads all keys that match a pattern in each pass, and needs no index of changes.
 type ScanOptions struct {
 	Job string
 	Key string // pattern of the keys: "session:<id>", "stock:<shop>:<item>"
-	// Value is the type of the keys' values: hash, string, json (an object in a string), set or zset. A key of another type is no row and
-	// is passed over. Default hash.
+	// Value is the type of the keys' values: "hash", "string", "json" (an object in a string), "set" or "zset". A key of another type is no
+	// row and is ignored. Default: "hash".
 	Value string
 	// Inputs are the parts of a record; ScanInputs lists the possible ones.
 	Inputs []string
-	// PageRows and BatchBytes are the aim for the rows of a page, that is of a transaction,
-	// and for their bytes. Default 5000, and 8 MiB.
+	// PageRows and BatchBytes are the desired rows and bytes of a page, which is one transaction. Default 5000, and 8 MiB.
 	PageRows, BatchBytes int
-	// MemoryBudget bounds the keys held while reading, in bytes. Default 32 MiB.
+	// MemoryBudget is the maximum memory, in bytes, of the keys that are held while reading. Default 32 MiB.
 	MemoryBudget int
-	// Lanes is how many lanes the rows are dealt out to, by their keys. Default 1.
+	// Lanes is the number of lanes that share the rows, by their keys. Default 1.
 	Lanes int
 }
 
-// Scan reads all keys of a pattern: a flush.Source, and a flush.Sweeper.
+// Scan reads all keys of a pattern. It is a flush.Source and a flush.Sweeper.
 //
-// Nothing is staged. Every Read is a pass of its own over every master: the next pass reads a change that comes after its key was read. A
-// pass reads every key that exists from its beginning to its end. So a row that a complete pass did not write has no key any more, or one
-// that came late; StillMissing tells the two apart. Writing a row twice is harmless; pages need no ledger.
+// Nothing is staged. Every Read is a new pass over all masters: if a key changes after it was read, the next pass reads the change. A pass
+// reads every key that exists from the beginning to the end of the pass. So if a complete pass did not write a row, the row's key is
+// missing, or was added during the pass. StillMissing finds out which of the two is true. Writing a row twice is harmless, so pages need no
+// ledger.
 //
-// A pass is numbered by the microseconds since 1970 when it began. No two passes of one process have the same number. Should clocks of
-// two nodes ever give the same number, or run backwards, a sweep finds fewer vanished rows and leaves them to the next pass: it compares
-// numbers for equality, never for age.
+// The number of a pass is the time of its beginning, in microseconds since 1970. No two passes of one process have the same number. The
+// clocks of two nodes may give the same number, or a lower number to a later pass. In that case a sweep may find fewer vanished rows, and
+// the next pass finds the others. A sweep only checks whether two numbers are equal, and never which number is higher.
 type Scan struct {
 	store    *redisconn.Store
 	job      string
@@ -51,15 +50,15 @@ type Scan struct {
 	value    string
 	slots    []slot
 	hashes   rowReader
-	fields   []string // of a hash or an object
-	whole    bool     // the value itself is wanted, or a member or score
+	fields   []string // the fields of a hash, or the members of an object
+	whole    bool     // whether an input needs the whole value, a member or a score
 	pageRows int
-	bytes    int // of a page
+	bytes    int // the desired bytes of a page
 	budget   int
 	lanes    int
 
 	mu   sync.Mutex
-	pass pass // the newest
+	pass pass // the newest pass
 }
 
 // pass is one pass over all keys.
@@ -67,10 +66,10 @@ type pass struct {
 	stage      string
 	generation int64
 	ended      bool
-	missed     error // why the pass may have missed keys
+	missed     error // the reason why the pass may have missed keys
 }
 
-// NewScan checks the options; it does not connect.
+// NewScan checks the options and does not connect.
 func NewScan(store *redisconn.Store, o ScanOptions) (*Scan, error) {
 	if o.Job == "" {
 		return nil, errors.New("a flush source needs the name of its job")
@@ -89,14 +88,14 @@ func NewScan(store *redisconn.Store, o ScanOptions) (*Scan, error) {
 	if err := s.setInputs(o.Inputs); err != nil {
 		return nil, err
 	}
-	s.hashes = rowReader{redis: store, inputs: s.fields, fields: s.fields} // its ids are keys
+	s.hashes = rowReader{redis: store, inputs: s.fields, fields: s.fields} // the ids of this reader are whole keys
 	return s, nil
 }
 
-// Name is the pattern.
+// Name returns the pattern.
 func (s *Scan) Name() string { return s.pattern.String() }
 
-// Stage begins a pass. Nothing is frozen, and no pass is ever resumed: the next pass writes the rows of an interrupted one again.
+// Stage begins a pass. It freezes nothing, and does not continue an interrupted pass: the new pass writes all rows again.
 func (s *Scan) Stage(_ context.Context, newID, _ string) (flush.Stage, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,9 +103,8 @@ func (s *Scan) Stage(_ context.Context, newID, _ string) (flush.Stage, bool, err
 	return flush.Stage{ID: newID}, true, nil
 }
 
-// Read yields the rows of all keys, page by page. As many keys as fit the memory
-// budget are collected and sorted, so that pages come in key order; then the scan
-// goes on.
+// Read yields the rows of all keys, page by page. It collects and sorts as many keys as fit the memory budget, so that each of their pages
+// is in key order, and then continues the scan.
 func (s *Scan) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
 	current, err := s.current(st)
 	if err != nil {
@@ -155,14 +153,14 @@ func (s *Scan) readNode(ctx context.Context, node *redisconn.Server, rows *scanR
 	}.Run(ctx)
 }
 
-// Matches reports whether a key matches the pattern. It keeps no part of the key.
+// Matches reports whether a key matches the pattern. It keeps no reference to the key.
 func (s *Scan) Matches(key string) bool {
 	var captures [8]string
 	_, ok := s.pattern.Match(key, captures[:0])
 	return ok
 }
 
-// ReadKeys reads some keys in their order. The record of a missing key is Gone.
+// ReadKeys reads some keys, sorted in the order of a database's key. The record of a missing key is Gone.
 func (s *Scan) ReadKeys(ctx context.Context, c redisconn.Conn, keys []string, yield func(flush.Page) error) error {
 	ids := &idlist.List{}
 	for _, key := range keys {
@@ -183,7 +181,7 @@ func (s *Scan) ReadKeys(ctx context.Context, c redisconn.Conn, keys []string, yi
 	return rows.flush()
 }
 
-// current is the pass of a stage.
+// current returns the pass of a stage.
 func (s *Scan) current(st flush.Stage) (pass, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +201,7 @@ func (s *Scan) fail(doing string, err error) error {
 
 var scanSpec = Spec{
 	Kind:            spec.Named("scan"),
-	clusterCommands: []string{"CLUSTER NODES"}, // whether slots are being moved
+	clusterCommands: []string{"CLUSTER NODES"}, // CLUSTER NODES shows whether slots are being moved
 	inputs:          func(o Options) (row.Inputs, error) { return ScanInputs(o.Key, o.Value) },
 	policy: func(o Options) (flush.Policy, error) {
 		switch o.Vanished {
@@ -212,14 +210,14 @@ var scanSpec = Spec{
 		case "delete":
 			return flush.Policy{VanishedPct: cmp.Or(o.MaxPct, 10)}, nil
 		}
-		return flush.Policy{}, fmt.Errorf("vanished: %q is unknown: it is ignore or delete", o.Vanished)
+		return flush.Policy{}, fmt.Errorf("vanished: %q is unknown: use ignore or delete", o.Vanished)
 	},
 	commands: func(o Options, _ string) []string {
 		read := map[string][]string{
 			"hash": hashCommands, "string": {"GET R"}, "json": {"GET R"},
 			"set": {"SSCAN R 0", "SISMEMBER R m"}, "zset": {"ZSCAN R 0", "ZSCORE R m"},
 		}
-		return append([]string{"INFO", "SCAN 0", "TYPE R"}, read[o.Value]...) // INFO: see witness
+		return append([]string{"INFO", "SCAN 0", "TYPE R"}, read[o.Value]...) // witness needs INFO
 	},
 	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {
 		return NewScan(s, ScanOptions{

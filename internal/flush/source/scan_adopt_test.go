@@ -15,14 +15,14 @@ import (
 	"baton/internal/redisconn"
 )
 
-// adopting is a scan of sessions that asks before a pass changes rows that were there.
+// adopting returns a scan of sessions that asks before a pass changes existing rows.
 func adopting(store *redisconn.Store) *scanJob {
 	j := sessions(store)
 	j.adopt = flush.Adopt{Differ: tableDiffer{j.table}}
 	return j
 }
 
-// passes makes one pass, and returns what it told.
+// passes makes one pass, and returns its notes.
 func (j *scanJob) passes(t *testing.T) string {
 	t.Helper()
 	j.notes = nil
@@ -32,7 +32,7 @@ func (j *scanJob) passes(t *testing.T) string {
 	return strings.Join(j.notes, "\n")
 }
 
-// dies makes a pass whose process dies at a step, the n-th time that it comes by.
+// dies makes a pass whose process dies at the n-th time that it passes a step.
 func (j *scanJob) dies(t *testing.T, step flushtest.Step, n int) {
 	t.Helper()
 	passed := 0
@@ -50,7 +50,7 @@ func (j *scanJob) dies(t *testing.T, step flushtest.Step, n int) {
 	j.observe = nil
 }
 
-// record is the name of the acceptance of the present mapping.
+// record returns the name of the acceptance of the present mapping.
 func (j *scanJob) record(t *testing.T) string {
 	t.Helper()
 	p, err := j.pipeline()
@@ -73,7 +73,7 @@ func (j *scanJob) accept(t *testing.T) {
 	j.table.SetPlace("scan", j.record(t), text)
 }
 
-// byAnotherPass is a row that a pass of another job, or over another mapping, has written.
+// byAnotherPass inserts a row that a pass of another job, or with another mapping, has written.
 func (j *scanJob) byAnotherPass(id string) {
 	j.table.Put("rows", map[string]row.Value{"id": row.String(row.KindText, id), "v": row.String(row.KindText, "theirs"),
 		"gen": row.Integer(7)})
@@ -86,7 +86,7 @@ func (j *scanJob) has(t *testing.T, want string) {
 	}
 }
 
-// A scan overwrote rows of a table that was there before, without a word.
+// A scan once overwrote existing rows of a table without asking.
 func TestAScanAsksBeforeItTouchesRowsThatWereThere(t *testing.T) {
 	g := newRig(t)
 	j := adopting(g.store)
@@ -99,26 +99,26 @@ func TestAScanAsksBeforeItTouchesRowsThatWereThere(t *testing.T) {
 	}
 	told := j.passes(t)
 	j.has(t, "differs:theirs equal:1 extra:theirs mine:theirs new:ours")
-	if j.waits != (flush.Waits{Changes: 1, Deletes: 1}) || !strings.Contains(told, "would change 1 and delete 1 of them") ||
+	if j.waits != (flush.Unaccepted{Changes: 1, Deletes: 1}) || !strings.Contains(told, "would change 1 and delete 1 of them") ||
 		!strings.Contains(told, "changes by the application are written") || !strings.Contains(told, "baton job accept scan") {
 		t.Errorf("%+v waits, told %q", j.waits, told)
 	}
-	// What the application changes from then on flows: it is in rows that a pass has written, or found equal.
+	// From then on changes of the application are written: they are in rows that a pass has written, or found equal.
 	g.Do("SET", "session:new", "again")
 	g.Do("SET", "session:equal", "2")
 	j.passes(t)
 	j.has(t, "differs:theirs equal:2 extra:theirs mine:theirs new:again")
 	g.Do("DEL", "session:new")
-	j.waits = flush.Waits{}
+	j.waits = flush.Unaccepted{}
 	j.passes(t)
 	j.has(t, "differs:theirs equal:2 extra:theirs mine:theirs")
-	if j.waits != (flush.Waits{Changes: 1, Deletes: 1}) {
+	if j.waits != (flush.Unaccepted{Changes: 1, Deletes: 1}) {
 		t.Errorf("%+v waits", j.waits)
 	}
 	j.accept(t)
 	j.must(t)
-	j.has(t, "differs:ours equal:2 mine:theirs") // no scan ever deletes a row that none has written
-	if text := j.table.Place("scan", j.record(t)); text != "adopted" || j.waits != (flush.Waits{}) {
+	j.has(t, "differs:ours equal:2 mine:theirs") // no scan ever deletes a row that no scan has written
+	if text := j.table.Place("scan", j.record(t)); text != "adopted" || j.waits != (flush.Unaccepted{}) {
 		t.Errorf("recorded %q, %+v waits", text, j.waits)
 	}
 	g.Do("DEL", "session:differs")
@@ -126,20 +126,20 @@ func TestAScanAsksBeforeItTouchesRowsThatWereThere(t *testing.T) {
 	j.has(t, "equal:2 mine:theirs")
 }
 
-// Without a generation a scan cannot tell its own rows from others.
+// Without a generation a scan cannot know its own rows.
 func TestAScanWithoutAGenerationOnlyInsertsUntilItIsAccepted(t *testing.T) {
 	g := newRig(t)
 	j := adopting(g.store)
 	j.without = true
 	j.table.put("differs", "theirs")
 	g.Do("MSET", "session:differs", "ours", "session:new", "ours")
-	if told := j.passes(t); !strings.Contains(told, "a scan does not know its own") {
+	if told := j.passes(t); !strings.Contains(told, "it cannot tell which rows it wrote") {
 		t.Errorf("told %q", told)
 	}
 	g.Do("MSET", "session:new", "again", "session:newer", "ours")
 	j.passes(t)
 	j.has(t, "differs:theirs new:ours newer:ours")
-	if j.waits != (flush.Waits{Changes: 2}) {
+	if j.waits != (flush.Unaccepted{Changes: 2}) {
 		t.Errorf("%+v waits", j.waits)
 	}
 	j.accept(t)
@@ -159,10 +159,10 @@ func TestAScanDoesNoMoreThanWasAccepted(t *testing.T) {
 	j.accept(t)
 	j.table.put("2", "theirs")
 	j.byAnotherPass("extra2")
-	j.byAnotherPass("3") // the key is there: it differs, and is none that has vanished
+	j.byAnotherPass("3") // the key exists: the row differs, and has not vanished
 	j.passes(t)
 	if rows := j.table.texts(); rows["extra1"] != "theirs" || rows["extra2"] != "theirs" ||
-		j.waits != (flush.Waits{Changes: 2, Deletes: 2}) {
+		j.waits != (flush.Unaccepted{Changes: 2, Deletes: 2}) {
 		t.Errorf("%+v waits, rows %v", j.waits, rows)
 	}
 	j.accept(t)
@@ -201,15 +201,15 @@ func TestAModeDecidesWhatAScanMayDo(t *testing.T) {
 			g.Do("SET", "session:new", "again")
 			j.passes(t)
 			j.has(t, want)
-			if j.waits != (flush.Waits{}) {
+			if j.waits != (flush.Unaccepted{}) {
 				t.Errorf("%+v waits", j.waits)
 			}
 		})
 	}
 }
 
-// An installation that runs is known by a record that the migration of the tables has made for each fence. A fence alone is no proof: a
-// new job has one before its first page.
+// A job that ran before is known by a record, which the migration of the tables made for each fence. A fence alone is no proof: a new job
+// has one before its first page.
 func TestAScanThatRanBeforeAsksNothing(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		g := newRig(t)
@@ -220,29 +220,29 @@ func TestAScanThatRanBeforeAsksNothing(t *testing.T) {
 		j.table.put("differs", "theirs")
 		j.byAnotherPass("extra")
 		g.Do("SET", "session:differs", "ours")
-		j.dies(t, flushtest.StepTakenOver, 1) // the fence is there now
+		j.dies(t, flushtest.StepTakenOver, 1) // the fence exists now
 		j.passes(t)
-		if waits := j.waits != (flush.Waits{}); waits == before {
+		if waits := j.waits != (flush.Unaccepted{}); waits == before {
 			t.Fatalf("ran before %v: %+v waits", before, j.waits)
 		}
 		if !before {
 			continue
 		}
 		j.has(t, "differs:ours")
-		j.columns["v"] = mapping.ColumnSpec{From: "$key"} // another mapping asks, though the job ran before
+		j.columns["v"] = mapping.ColumnSpec{From: "$key"} // another mapping needs an acceptance, although the job ran before
 		j.passes(t)
-		if j.waits != (flush.Waits{Changes: 1}) {
+		if j.waits != (flush.Unaccepted{Changes: 1}) {
 			t.Errorf("another mapping: %+v waits", j.waits)
 		}
 		j.columns["v"] = mapping.ColumnSpec{From: "$value"}
 		j.must(t)
-		if j.waits != (flush.Waits{}) {
+		if j.waits != (flush.Unaccepted{}) {
 			t.Errorf("the mapping that it had: %+v waits", j.waits)
 		}
 	}
 }
 
-// The process of a first pass dies at each of its steps, and the next one asks as if it were the first.
+// The process of a first pass dies at each of its steps. The next process must ask as if it were the first.
 func TestAFirstScanThatDiesAsksStill(t *testing.T) {
 	for _, step := range []flushtest.Step{
 		flushtest.StepTakenOver, flushtest.StepPositionRead, flushtest.StepStaged, flushtest.StepPageRead, flushtest.StepBeforeApply,
@@ -267,7 +267,7 @@ func TestAFirstScanThatDiesAsksStill(t *testing.T) {
 				j.passes(t)
 				rows := j.table.texts()
 				if rows["differs"] != "theirs" || rows["extra"] != "theirs" || rows["0"] != "again" || rows["29"] != "ours" ||
-					j.waits != (flush.Waits{Changes: 1, Deletes: 1}) {
+					j.waits != (flush.Unaccepted{Changes: 1, Deletes: 1}) {
 					t.Errorf("%+v waits, rows %v", j.waits, rows)
 				}
 				j.accept(t)
@@ -280,7 +280,7 @@ func TestAFirstScanThatDiesAsksStill(t *testing.T) {
 	}
 }
 
-// A first pass into an empty table dies: the rows that it has written are the job's. So are those of an accepted pass that dies.
+// A first pass into an empty table dies. The rows that it has written are the job's. The same holds for an accepted pass that dies.
 func TestAScanThatDiesGoesOnWithTheSameRights(t *testing.T) {
 	for _, step := range []flushtest.Step{flushtest.StepApplied, flushtest.StepRechecked, flushtest.StepDiscarded} {
 		g := newRig(t)
@@ -288,7 +288,7 @@ func TestAScanThatDiesGoesOnWithTheSameRights(t *testing.T) {
 		j.without = step == flushtest.StepApplied
 		if j.without {
 			g.Do("MSET", "session:1", "ours", "session:2", "ours")
-			j.dies(t, step, 3) // after begun and adopted comes the page
+			j.dies(t, step, 3) // the page comes after begun and adopted
 			if j.table.Count("rows") == 0 {
 				t.Fatal("it has written nothing")
 			}
@@ -315,7 +315,7 @@ func TestAScanThatDiesGoesOnWithTheSameRights(t *testing.T) {
 	}
 }
 
-// Two scans have one table. Each asks for itself.
+// Two scans share a table. Each needs its own acceptance.
 func TestTwoScansOnOneTableAskEachForItself(t *testing.T) {
 	g := newRig(t)
 	one, two := adopting(g.store), adopting(g.store)
@@ -326,7 +326,7 @@ func TestTwoScansOnOneTableAskEachForItself(t *testing.T) {
 	one.must(t)
 	two.passes(t)
 	one.has(t, "1:one 2:two both:one")
-	if one.waits != (flush.Waits{}) || two.waits != (flush.Waits{Changes: 1}) {
+	if one.waits != (flush.Unaccepted{}) || two.waits != (flush.Unaccepted{Changes: 1}) {
 		t.Errorf("%+v and %+v wait", one.waits, two.waits)
 	}
 }

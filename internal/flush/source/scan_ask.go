@@ -10,8 +10,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// ask runs commands at the server of their first argument, the key, see [redisconn.ByMaster], and returns a reply for each. A key of
-// another type is a reply, see isWrongType; any other error fails the batch.
+// ask runs each command at the server of the key in its first argument (see [redisconn.ByMaster]), and returns the replies. If a key has
+// another type than its command needs, the reply is an error (see isWrongType). Any other error ends the batch.
 func (s *Scan) ask(ctx context.Context, c redisconn.Conn, commands []redisconn.Command) ([]any, error) {
 	replies, indexes := make([]any, len(commands)), make([]int, len(commands))
 	for i := range indexes {

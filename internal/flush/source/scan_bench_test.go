@@ -8,7 +8,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// The same rows as of BenchmarkReadHashes, found by scanning.
+// BenchmarkReadScan reads the same rows as BenchmarkReadHashes, but finds them by scanning.
 func BenchmarkReadScan(b *testing.B) {
 	g := newRig(b)
 	for lo := 0; lo < benchRows; lo += 1000 {
@@ -28,7 +28,7 @@ func BenchmarkReadScan(b *testing.B) {
 			benchRead(b, g, src)
 		})
 	}
-	// Next to nothing matches, and all keys are gone through.
+	// Hardly any key matches, and the scan must look at all keys.
 	b.Run("rare", func(b *testing.B) {
 		g.Do("SET", "one:1", "x")
 		benchRead(b, g, scanOn(b, g.store, ScanOptions{Key: "one:<id>", Value: "string", Inputs: []string{row.InputValue}}))

@@ -14,8 +14,8 @@ import (
 	"baton/internal/redisconn/redistest"
 )
 
-// Keys of all types, and keys that come and go while the pass is on: whoever is there
-// from its beginning to its end is read, and nobody's row is deleted who is there.
+// There are keys of all types, and keys that come and go during the pass. Each key that exists during the whole pass must be read. No row
+// whose key exists may be deleted.
 func TestAPassOverABusyRedisMissesNothing(t *testing.T) {
 	t.Parallel()
 	const keys, gone = 8_000, 7_000
@@ -46,7 +46,7 @@ func TestAPassOverABusyRedisMissesNothing(t *testing.T) {
 	if n := len(j.table.texts()); n != keys/5*2 {
 		t.Fatalf("%d rows", n)
 	}
-	// Keys of 3 modulo 10 go and come all the time; those from gone on have gone.
+	// Keys with 3 modulo 10 come and go all the time. The keys from gone on were deleted.
 	other := g.redis.Conn()
 	for i := gone; i < keys; i++ {
 		if err := other.Send("UNLINK", fmt.Sprintf("session:%d", i)); err != nil {
@@ -87,14 +87,14 @@ func TestAPassOverABusyRedisMissesNothing(t *testing.T) {
 	}
 	j.must(t)
 	rows = j.table.texts()
-	for i := 3; i < gone; i += 500 { // each was set last by somebody who has stopped
+	for i := 3; i < gone; i += 500 { // each key was last set by a producer that has stopped
 		if got, _ := redis.String(g.Do("GET", fmt.Sprintf("session:%d", i)), nil); rows[fmt.Sprint(i)] != got {
 			t.Errorf("row %d differs from its key, %q", i, got)
 		}
 	}
 }
 
-// Whatever step a process dies at: a later pass makes the table what Redis is.
+// If a process dies at any step, a later pass makes the table equal to Redis.
 func TestAScanThatDiesAnywhereIsMadeGoodByTheNext(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
@@ -152,8 +152,8 @@ func TestAScanThatDiesAnywhereIsMadeGoodByTheNext(t *testing.T) {
 	}
 }
 
-// Producers write, passes are made and processes die in any order: once they have
-// stopped, one complete pass makes the table what Redis is.
+// Producers write, passes are made and processes die in any order. After they have stopped, one complete pass must make the table equal to
+// Redis.
 func TestScansAreExactInAnyOrder(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
@@ -163,7 +163,7 @@ func TestScansAreExactInAnyOrder(t *testing.T) {
 		j := sessions(g.store)
 		j.options.PageRows = rapid.IntRange(1, 7).Draw(t, "page")
 		j.options.Lanes = rapid.IntRange(1, 3).Draw(t, "lanes")
-		// Several goroutines draw while a pass is on, and rapid allows one only.
+		// Several goroutines draw numbers during a pass, and rapid allows only one.
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		rate := rapid.IntRange(2, 30).Draw(t, "one change in")
 		var mu sync.Mutex
@@ -173,7 +173,7 @@ func TestScansAreExactInAnyOrder(t *testing.T) {
 			case 0:
 				g.Do("DEL", "session:"+id)
 				delete(model, id)
-			case 1: // of another type
+			case 1: // a key of another type
 				g.Do("DEL", "session:"+id)
 				g.Do("SADD", "session:"+id, 1)
 				delete(model, id)
@@ -207,7 +207,7 @@ func TestScansAreExactInAnyOrder(t *testing.T) {
 			if err := j.run(t.Context()); err != nil && !errors.Is(err, errCrash) {
 				t.Fatal(err)
 			}
-			// An answer that a crash made nobody wait for may still come: that changes nothing any more.
+			// After a crash, a late reply may still come. It must not change anything.
 			mu.Lock()
 			dead = errCrash
 			mu.Unlock()

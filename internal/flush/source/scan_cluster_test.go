@@ -11,8 +11,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// In a Cluster keys are on all masters. While slots move, a pass says that it may have
-// missed some, and nothing is deleted; then it goes on as before.
+// In a Cluster the keys are on all masters. While slots move, a pass reports that it may have missed keys, and deletes nothing. Afterwards
+// passes work as before.
 func TestAScanOfAClusterIsExactWhileSlotsMove(t *testing.T) {
 	t.Parallel()
 	g := newClusterRig(t)
@@ -38,7 +38,7 @@ func TestAScanOfAClusterIsExactWhileSlotsMove(t *testing.T) {
 	passes := 0
 	settle := func(what string) {
 		t.Helper()
-		for range 50 { // until the nodes agree on who has the slot
+		for range 50 { // until the nodes agree which of them has the slot
 			j.notes = nil
 			if err := j.run(t.Context()); err != nil {
 				t.Fatalf("%s: %v", what, err)
@@ -57,7 +57,7 @@ func TestAScanOfAClusterIsExactWhileSlotsMove(t *testing.T) {
 		move := g.begin(key)
 		vanish(20 + round)
 		before := len(j.table.texts())
-		// The slot is halfway: the key is at its new master, which does not own it yet.
+		// The slot is half moved: the key is at its new master, which does not own the slot yet.
 		if round > 0 {
 			if err := move.MoveKeys(key); err != nil {
 				t.Fatal(err)
@@ -78,7 +78,7 @@ func TestAScanOfAClusterIsExactWhileSlotsMove(t *testing.T) {
 		}
 		settle("rows after a slot has moved")
 
-		// A slot that goes from one master to another in the middle of a pass.
+		// A slot moves from one master to another in the middle of a pass.
 		vanish(30 + round)
 		j.observe = at(redistest.After("SCAN"), func() {
 			if err := g.moveAway(fmt.Sprintf("session:%d", 40+round)); err != nil {

@@ -17,15 +17,16 @@ import (
 	"baton/internal/redisconn"
 )
 
-// scanTable is a table that a scan's pipeline writes to. It counts the rows that are deleted.
+// scanTable is the table of a scan's pipeline. It counts deleted rows.
 type scanTable struct {
 	*flushtest.Database
 	key, columns []string
 	applying     sync.Mutex // lanes write at the same time
 	deletes      int
+	kept         []string // the reason and id of each row that a batch asked to keep
 }
 
-// newScanTable makes a table of texts; the generation is in gen.
+// newScanTable returns a table of texts; gen is the generation.
 func newScanTable(key string, columns ...string) *scanTable {
 	t := &scanTable{key: strings.Fields(key), columns: columns}
 	table := row.Table{Name: "rows", Unique: [][]string{t.key},
@@ -41,12 +42,21 @@ func (t *scanTable) Apply(ctx context.Context, f flush.Fence, p *row.Plan, b flu
 	t.applying.Lock()
 	defer t.applying.Unlock()
 	before := t.Count("rows")
+	for _, r := range b.Rows {
+		why := b.Keep.Why
+		if r.Adopted {
+			why = flush.WhyAdopted
+		}
+		if b.Keep.For > 0 && (r.Delete || r.Adopted) {
+			t.kept = append(t.kept, fmt.Sprintf("%s %s %v", why, r.Values[p.Key[0]].Text(), b.Keep.For))
+		}
+	}
 	out, err := t.Database.Apply(ctx, f, p, b)
 	t.deletes += max(0, before-t.Count("rows"))
 	return out, err
 }
 
-// put inserts a row that no scan has written: it has an id, and a v unless that is "".
+// put inserts a row that no scan has written. The row has an id, and a v unless v is "".
 func (t *scanTable) put(id, v string) {
 	values := map[string]row.Value{"id": row.String(row.KindText, id)}
 	if v != "" {
@@ -55,7 +65,7 @@ func (t *scanTable) put(id, v string) {
 	t.Put("rows", values)
 }
 
-// texts are the rows without their generations: columns by "|", a NULL as "-".
+// texts returns the rows without their generations: columns joined by "|", and "-" for NULL.
 func (t *scanTable) texts() map[string]string { return t.Rows("rows", t.columns...) }
 
 // scanJob is a job that flushes a scan into a scanTable and sweeps.
@@ -69,8 +79,8 @@ type scanJob struct {
 	notes   []string
 	name    string // default: scan
 	adopt   flush.Adopt
-	waits   flush.Waits
-	without bool // a generation, so that rows that vanish stay
+	waits   flush.Unaccepted
+	without bool // it has no generation, so rows of vanished keys stay
 	epoch   int64
 	ids     int
 }
@@ -99,7 +109,7 @@ func (j *scanJob) pipeline() (*flush.Pipeline, error) {
 	}
 	cfg.Adopt = j.adopt
 	if cfg.Adopt.Differ != nil {
-		cfg.Adopt.OnWaits = func(w flush.Waits) { j.waits = w }
+		cfg.Adopt.OnUnaccepted = func(w flush.Unaccepted) { j.waits = w }
 	}
 	if j.without {
 		cfg.Mapping.Generation, cfg.VanishedPct = "", 0
@@ -110,7 +120,7 @@ func (j *scanJob) pipeline() (*flush.Pipeline, error) {
 	return flush.New(cfg)
 }
 
-// run makes one pass, as a process and a term of its own.
+// run makes one pass, as a process with its own term.
 func (j *scanJob) run(ctx context.Context) error {
 	p, err := j.pipeline()
 	if err != nil {
@@ -121,7 +131,7 @@ func (j *scanJob) run(ctx context.Context) error {
 	return err
 }
 
-// must makes one pass that has nothing to complain of.
+// must makes one pass, which must report no problem.
 func (j *scanJob) must(t testing.TB) {
 	t.Helper()
 	j.notes = nil
@@ -133,7 +143,7 @@ func (j *scanJob) must(t testing.TB) {
 	}
 }
 
-// at calls do at the first passing of a step.
+// at calls do when a step is passed for the first time.
 func at(step string, do func()) func(string) error {
 	var once sync.Once
 	return func(s string) error {

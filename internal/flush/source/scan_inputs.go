@@ -9,18 +9,19 @@ import (
 	"baton/internal/flush/source/spec"
 )
 
-// scanTypes are Redis' types of a scan's keys.
+// scanTypes maps each value of the setting "value" to the Redis type of the keys.
 var scanTypes = map[string]string{"hash": "hash", "string": "string", "json": "string", "set": "set", "zset": "zset"}
 
-// ScanInputs are the inputs that a scan of such keys can deliver: the captures of the pattern, $key, $generation; and by the value:
+// ScanInputs returns the inputs that a scan of these keys can deliver: the captures of the pattern, $key and $generation. The other inputs
+// depend on the value:
 //
 //	hash    the fields
 //	string  $value
 //	json    the members of the object, $value
-//	set     $member: a row for each
-//	zset    $member, $score: a row for each
+//	set     $member: one row for each member
+//	zset    $member, $score: one row for each member
 //
-// A capture wins over a field of its name. Without a value it is a hash.
+// If a field has the name of a capture, the capture wins. If value is "", the value is a hash.
 func ScanInputs(key, value string) (row.Inputs, error) {
 	pattern, err := spec.ParseKeyPattern(key)
 	if err != nil {
@@ -40,15 +41,15 @@ func ScanInputs(key, value string) (row.Inputs, error) {
 	case "zset":
 		in.Names = append(in.Names, row.InputMember, row.InputScore)
 	default:
-		return in, fmt.Errorf("a scan reads no %q: it is hash, string, json, set or zset", value)
+		return in, fmt.Errorf("a scan cannot read values of type %q: use hash, string, json, set or zset", value)
 	}
 	return in, nil
 }
 
-// slot is the origin of an input.
+// slot says where the value of an input comes from.
 type slot struct {
 	from  slotKind
-	index int // of the capture or field
+	index int // the index of the capture or field
 }
 
 type slotKind uint8
@@ -58,11 +59,11 @@ const (
 	slotField
 	slotKey
 	slotGeneration
-	slotValue // also a member
+	slotValue // also the member of a set
 	slotScore
 )
 
-// setInputs finds the origins of the inputs.
+// setInputs finds out where the values of the inputs come from.
 func (s *Scan) setInputs(inputs []string) error {
 	available, err := ScanInputs(s.pattern.String(), s.value)
 	if err != nil {
@@ -93,7 +94,7 @@ func (s *Scan) setInputs(inputs []string) error {
 	return nil
 }
 
-// record fills raws, which become the record's inputs.
+// record converts a key that was read into a record. It fills raws, which become the inputs of the record.
 func (s *Scan) record(from *scanned, generation row.Raw, raws []row.Raw) row.Record {
 	for i, slot := range s.slots {
 		switch slot.from {
@@ -116,7 +117,7 @@ func (s *Scan) record(from *scanned, generation row.Raw, raws []row.Raw) row.Rec
 	return row.Record{Key: from.key, Inputs: raws}
 }
 
-// Named is a record of a key with the inputs that its name alone gives.
+// Named returns the record of a key with only those inputs that follow from the key's name.
 func (s *Scan) Named(key string) row.Record {
 	r := row.Record{Key: key, Inputs: make([]row.Raw, len(s.slots))}
 	captures, _ := s.pattern.Match(key, nil)
@@ -131,7 +132,8 @@ func (s *Scan) Named(key string) row.Record {
 	return r
 }
 
-// keyOf returns the key of an id, and its captures. The id comes as a slice of one, which serves as the captures if there is only one.
+// keyOf returns the key of an id, and the key's captures. The id is a slice with one element. If the pattern has one capture, this element
+// is the capture. Otherwise the element is the key.
 func (s *Scan) keyOf(id []string) (key string, captures []string) {
 	if len(s.pattern.Names) == 1 {
 		return s.pattern.Key(id), id

@@ -7,23 +7,24 @@ import (
 	"baton/internal/redisconn"
 )
 
-// keyScan is one pass over the keys of one server, in batches. Where the server does not filter by type, keys of other types are found
-// when they are read.
+// keyScan is one pass over the keys of one server, in batches. Some servers do not filter by type; then keys of other types are found when
+// their values are read.
 type keyScan struct {
 	redisconn.KeyScan
 	scan  *Scan
-	calls *int // how many more are allowed; nil: no limit
+	calls *int // the number of further calls that are allowed; nil: no limit
 	split []string
 }
 
-// keys begins a pass.
+// keys begins a pass over the keys of one server.
 func (s *Scan) keys() keyScan {
 	return keyScan{scan: s, KeyScan: redisconn.KeyScan{
 		Cursor: "0", Match: redisconn.Glob(s.pattern.Literals()...), Type: scanTypes[s.value], Pace: redisconn.NewNamePace(),
 	}}
 }
 
-// next adds keys to ids until the budget is used up, there are that many, or the pass is over (cursor "0").
+// next adds keys to ids. It stops when ids has as many keys as the argument most allows. It also stops when the memory budget is used up,
+// or the pass is over (cursor "0").
 func (k *keyScan) next(ctx context.Context, c redisconn.Conn, ids *idlist.List, budget, most int) error {
 	for !ids.Full(budget) && ids.Len() < most && (k.calls == nil || *k.calls > 0) {
 		if k.calls != nil {
@@ -39,7 +40,7 @@ func (k *keyScan) next(ctx context.Context, c redisconn.Conn, ids *idlist.List, 
 	return nil
 }
 
-// add adds a key if it matches the pattern.
+// add adds the id of a key if the key matches the pattern.
 func (k *keyScan) add(key string, ids *idlist.List) {
 	var ok bool
 	if k.split, ok = k.scan.pattern.Match(key, k.split[:0]); !ok {

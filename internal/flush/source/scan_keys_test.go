@@ -12,7 +12,7 @@ import (
 	"baton/internal/redisconn"
 )
 
-// oldServer answers SCAN as a Redis before version 6 does, which does not know TYPE.
+// oldServer answers SCAN like a Redis before version 6, which does not have TYPE.
 type oldServer struct {
 	redisconn.Conn
 	refused int
@@ -107,7 +107,7 @@ func TestErrorsOfAScanNameItsKeys(t *testing.T) {
 	}
 }
 
-// See TestNoCommandBlocksRedisForLong.
+// TestNoCommandOfAScanBlocksRedisForLong is like TestNoCommandBlocksRedisForLong, for a scan.
 func TestNoCommandOfAScanBlocksRedisForLong(t *testing.T) {
 	const keys, attempts = 20_000, 20
 	g := newRig(t)
@@ -127,7 +127,7 @@ func TestNoCommandOfAScanBlocksRedisForLong(t *testing.T) {
 		"a big set": scanOn(t, g.store, ScanOptions{Key: "big:<id>", Value: "zset", Inputs: []string{"id", "$member", "$score"}}),
 		"nothing":   scanOn(t, g.store, ScanOptions{Key: "none:<id>", Inputs: []string{"id"}}),
 	} {
-		var always map[string]string // the slow commands of every attempt so far
+		var always map[string]string // the commands that were slow in every attempt so far
 		for range attempts {
 			slow := g.slowCommands(src, 0)
 			for call := range always {

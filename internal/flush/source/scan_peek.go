@@ -12,10 +12,10 @@ import (
 	"baton/internal/redisconn"
 )
 
-// peekCalls bounds how often Peek scans: a pattern with few matches must not make it walk through a whole big database.
+// peekCalls is the maximum number of calls of SCAN, so that Peek does not read all keys of a large database if few keys match the pattern.
 const peekCalls = 1000
 
-// Peek reads up to n records and changes nothing. It visits at most a million keys.
+// Peek reads up to n records and changes nothing. It looks at a million keys at most.
 func (s *Scan) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	look, err := s.witness(ctx)
 	if err != nil {
@@ -37,17 +37,17 @@ func (s *Scan) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	return p.records, err
 }
 
-// otherType is an error if a key of the pattern at a server has another type than the job reads.
+// otherType returns an error if a key of the pattern at a server has another type than the job reads.
 func (s *Scan) otherType(ctx context.Context, node *redisconn.Server) error {
 	key, holds, err := node.AnyKey(ctx, redisconn.Glob(s.pattern.Literals()...), s.Matches)
 	if err != nil || key == "" || holds == scanTypes[s.value] {
 		return s.fail("scan", err)
 	}
-	return fmt.Errorf("no key of %q holds a %s, and %s holds a %s: such keys are passed over; set `value` to what they hold: hash, "+
+	return fmt.Errorf("no key of %q is a %s, but for example %s is a %s: the job skips such keys; set `value` to their type: hash, "+
 		"string, json (an object in a string), set or zset", s.Name(), scanTypes[s.value], row.Quote(key), holds)
 }
 
-// peek is the state of one Peek.
+// peek collects the records for one call of Peek.
 type peek struct {
 	want, calls int
 	records     []row.Record
@@ -69,7 +69,7 @@ func (s *Scan) peekNode(ctx context.Context, node *redisconn.Server, rows *scanR
 	if err != nil {
 		return err
 	}
-	defer c.Close() // it goes back to the pool
+	defer c.Close() // returns it to the pool
 	keys := s.keys()
 	keys.calls = &p.calls
 	for first := true; first || keys.Cursor != "0"; first = false {

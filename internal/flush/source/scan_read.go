@@ -17,39 +17,39 @@ import (
 	"baton/internal/redisconn"
 )
 
-// setGroup is how many sets are read at the same time: each reply may have as many
-// members as the pace allows, or what Redis keeps in one piece.
+// setGroup is the number of sets that are read at the same time. Each reply may have as many members as the pace allows. Redis returns all
+// members at once for a set with a compact encoding.
 const setGroup = 64
 
-// scanRows collects the rows of a pass into pages, one of each lane at a time.
+// scanRows collects the rows of a pass into pages. Each lane has at most one unfinished page.
 type scanRows struct {
 	*Scan
 	generation row.Raw
 	yield      func(flush.Page) error
 	pace       redisconn.Pace
 	lanes      []laneRows
-	// reused: the keys of a group, and of hashes their fields and their records
+	// These slices are used again for each group: its keys, and the fields and records of its hashes.
 	keys      []scanned
 	fieldRaws []row.Raw
 	found     []row.Record
-	gone      bool // a key that is not there has a record, too
+	gone      bool // a missing key also gets a record
 	object    object.Decoder
 }
 
-// laneRows are the rows of a lane that wait for their page to be full.
+// laneRows are the rows of a lane whose page is not full yet.
 type laneRows struct {
 	*paging.Memory
 	bytes int
 }
 
-// scanned is one key, and the values for its records.
+// scanned is one key, with the values for its records.
 type scanned struct {
 	key          string
 	captures     []string
 	fields       []row.Raw
 	value, score row.Raw
 	gone         bool
-	err          error // of this key alone
+	err          error // an error that concerns only this key
 }
 
 func newScanRows(s *Scan, generation int64, yield func(flush.Page) error) *scanRows {
@@ -60,7 +60,7 @@ func newScanRows(s *Scan, generation int64, yield func(flush.Page) error) *scanR
 	return r
 }
 
-// group is how many keys are read for a lane before the next lane's turn.
+// group returns how many keys are read for one lane before keys are read for the next lane.
 func (s *Scan) group() int {
 	if s.HasMembers() {
 		return setGroup
@@ -68,10 +68,10 @@ func (s *Scan) group() int {
 	return min(s.pageRows, paging.Depth)
 }
 
-// HasMembers reports whether each key is as many rows as it has members.
+// HasMembers reports whether each member of a key is a row.
 func (s *Scan) HasMembers() bool { return s.whole && (s.value == "set" || s.value == "zset") }
 
-// read reads the keys of ids, which are of one lane.
+// read reads the keys of ids. All of them belong to one lane.
 func (r *scanRows) read(ctx context.Context, c redisconn.Conn, lane int, ids []string) error {
 	for len(ids) > 0 {
 		n := min(r.pace.Depth(), len(ids))
@@ -85,7 +85,7 @@ func (r *scanRows) read(ctx context.Context, c redisconn.Conn, lane int, ids []s
 		if err := r.readKeys(ctx, c, lane, keys); err != nil {
 			return err
 		}
-		clear(keys) // the page alone may keep the read texts in memory
+		clear(keys) // so that no texts stay in memory except the texts of the page
 		clear(r.fieldRaws)
 		ids = ids[n:]
 	}
@@ -123,7 +123,7 @@ func (r *scanRows) readKeys(ctx context.Context, c redisconn.Conn, lane int, key
 	return err
 }
 
-// withGone puts the read keys in their places among all. The others are gone.
+// withGone returns all keys in their order, with the values of the keys that were read. It marks the other keys as gone.
 func withGone(all, read []scanned) []scanned {
 	for i := range all {
 		if len(read) > 0 && read[0].key == all[i].key {
@@ -135,7 +135,7 @@ func withGone(all, read []scanned) []scanned {
 	return all
 }
 
-// readHashes reads fields. A key that is gone, or no longer a hash, is left out.
+// readHashes reads fields. It leaves out a key that is missing, or is no hash any longer.
 func (r *scanRows) readHashes(ctx context.Context, c redisconn.Conn, keys []scanned) ([]scanned, error) {
 	n := len(r.fields)
 	if len(r.found) < len(keys) {
@@ -160,7 +160,7 @@ func (r *scanRows) readHashes(ctx context.Context, c redisconn.Conn, keys []scan
 	return there, nil
 }
 
-// readStrings reads strings, and the objects in them. A key that is gone, or no longer a string, is left out.
+// readStrings reads strings, and the objects in them. It leaves out a key that is missing, or is no string any longer.
 func (r *scanRows) readStrings(ctx context.Context, c redisconn.Conn, keys []scanned) ([]scanned, error) {
 	replies, err := r.ask(ctx, c, perKey("GET", keys))
 	if err != nil {
@@ -183,7 +183,7 @@ func (r *scanRows) readStrings(ctx context.Context, c redisconn.Conn, keys []sca
 	return there, nil
 }
 
-// readTypes skips keys that are gone or of another type, if no input needs a value.
+// readTypes returns the keys that exist and have the right type. It is for jobs whose inputs need no value.
 func (r *scanRows) readTypes(ctx context.Context, c redisconn.Conn, keys []scanned) ([]scanned, error) {
 	replies, err := r.ask(ctx, c, perKey("TYPE", keys))
 	if err != nil {
@@ -206,8 +206,8 @@ func perKey(name string, keys []scanned) []redisconn.Command {
 	return commands
 }
 
-// readMembers reads sets, a few members of each in turn, and all together as many as the pace
-// allows.
+// readMembers reads sets in turns. In each turn it reads a few members of each set. For all sets of a turn together, it reads as many
+// members as the pace allows.
 func (r *scanRows) readMembers(ctx context.Context, c redisconn.Conn, lane int, keys []scanned) error {
 	name, stride := "SSCAN", 1
 	if r.value == "zset" {
@@ -230,7 +230,7 @@ func (r *scanRows) readMembers(ctx context.Context, c redisconn.Conn, lane int, 
 		left := 0
 		var reply redisconn.Paced
 		for i := range keys {
-			if i >= turn { // it waits for the next turn
+			if i >= turn { // the set is read in the next turn
 				keys[left], cursors[left] = keys[i], cursors[i]
 				left++
 				continue
@@ -258,7 +258,7 @@ func (r *scanRows) readMembers(ctx context.Context, c redisconn.Conn, lane int, 
 	return nil
 }
 
-// membersOf reads one reply of SSCAN or ZSCAN.
+// membersOf parses one reply of SSCAN or ZSCAN.
 func membersOf(key scanned, reply any, stride int) (rows []scanned, next string, err error) {
 	parts, err := redis.Values(reply, nil)
 	if err != nil {
@@ -280,14 +280,14 @@ func membersOf(key scanned, reply any, stride int) (rows []scanned, next string,
 	return rows, next, nil
 }
 
-// add makes records of the read values and yields the lane's page whenever it is full.
+// add makes records of the read values, and yields the lane's page whenever it is full.
 func (r *scanRows) add(lane int, rows []scanned) (size redisconn.Paced, err error) {
 	l := &r.lanes[lane]
 	size.Records = len(rows)
 	for i := range rows {
 		record := r.record(&rows[i], r.generation, r.raws(l))
 		bytes := record.Size()
-		if len(l.Records) > 0 && l.bytes+bytes > r.bytes { // it is too long for this page
+		if len(l.Records) > 0 && l.bytes+bytes > r.bytes { // the record is too long for this page
 			if err := r.turn(lane); err != nil {
 				return size, err
 			}
@@ -306,7 +306,7 @@ func (r *scanRows) add(lane int, rows []scanned) (size redisconn.Paced, err erro
 	return size, nil
 }
 
-// raws are the inputs of a record in the lane's page.
+// raws returns empty inputs for a record, in the memory of the lane's page.
 func (r *scanRows) raws(l *laneRows) []row.Raw {
 	if l.Memory == nil {
 		l.Memory = paging.NewMemory(r.pageRows)
@@ -314,7 +314,7 @@ func (r *scanRows) raws(l *laneRows) []row.Raw {
 	return l.Raws(len(r.slots), r.pageRows*len(r.slots))
 }
 
-// turn yields the page of a lane.
+// turn yields the page of a lane, and begins a new page.
 func (r *scanRows) turn(lane int) error {
 	l := r.lanes[lane]
 	r.lanes[lane] = laneRows{}

@@ -16,13 +16,14 @@ import (
 
 var _ flush.Sweeper = (*Scan)(nil)
 
-// Finds implements flush.Sweeper: the key of a row follows from all captures of the pattern, or from $key; a row of a set needs its
-// member, too.
+// Finds implements flush.Sweeper. The inputs must give the key of a row: they need all captures of the key pattern, or $key. If each member
+// of a set is a row, they also need $member.
 func (s *Scan) Finds(inputs []string) error {
 	if !slices.Contains(inputs, row.InputKey) {
 		for _, name := range s.pattern.Names {
 			if !slices.Contains(inputs, name) {
-				return fmt.Errorf("without <%s> of %q the key in Redis is unknown: add it to `key`, or %s", name, s.pattern, row.InputKey)
+				return fmt.Errorf("without <%s> of %q the key in Redis is unknown: add <%[1]s> or %[3]s "+
+					"to `key`", name, s.pattern, row.InputKey)
 			}
 		}
 	}
@@ -39,18 +40,19 @@ func (s *Scan) Pass(st flush.Stage) (generation int64, missed error) {
 	case err != nil:
 		return 0, err
 	case !current.ended:
-		return current.generation, errors.New("it did not come to its end")
+		return current.generation, errors.New("the pass did not reach its end")
 	}
 	return current.generation, current.missed
 }
 
-// StillMissing implements flush.Sweeper. It asks for the keys as the rows spell them: where a column writes another text than the key has
-// ("007", a UUID in capitals), it does not find a key that came back in the last moment, and its row is deleted until the next pass.
+// StillMissing implements flush.Sweeper. It searches for the keys as the rows spell them. If a column stores another text than the key
+// contains ("007", a UUID in capitals), StillMissing does not find a key that was created again just before the search. In that case the
+// row is missing until the next pass.
 func (s *Scan) StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error) {
 	return s.Missing(ctx, nil, records)
 }
 
-// Missing is StillMissing at the server of a connection; nil means wherever the keys are.
+// Missing works like StillMissing, but asks only the server of the connection c. If c is nil, it asks the servers that hold the keys.
 func (s *Scan) Missing(ctx context.Context, c redisconn.Conn, records []row.Record) ([]row.Record, error) {
 	var missing []row.Record
 	for some := range slices.Chunk(records, paging.Depth) {
@@ -71,7 +73,7 @@ func (s *Scan) Missing(ctx context.Context, c redisconn.Conn, records []row.Reco
 	return missing, nil
 }
 
-// recheck makes the command that checks a record, and fills its Key in.
+// recheck returns the command that asks Redis whether a record still exists. It sets the record's Key.
 func (s *Scan) recheck(r *row.Record) redisconn.Command {
 	captures := make([]string, len(s.pattern.Names))
 	member := ""
@@ -99,7 +101,8 @@ func (s *Scan) recheck(r *row.Record) redisconn.Command {
 	return redisconn.Cmd("TYPE", r.Key)
 }
 
-// isMissing reads the answer to a recheck. A key of another type counts as missing.
+// isMissing reports whether the reply to a recheck means that the record is missing. A key whose type is not the type that the scan reads
+// counts as missing.
 func (s *Scan) isMissing(reply any) bool {
 	switch reply := reply.(type) {
 	case int64: // SISMEMBER

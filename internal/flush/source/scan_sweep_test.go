@@ -14,7 +14,7 @@ import (
 	"baton/internal/redisconn/redistest"
 )
 
-// sessions is a job of the keys session:<id>, each a string.
+// sessions returns a job for the keys session:<id>, each a string.
 func sessions(store *redisconn.Store) *scanJob {
 	return &scanJob{store: store, table: newScanTable("id", "v"), options: ScanOptions{Key: "session:<id>", Value: "string"},
 		columns: map[string]mapping.ColumnSpec{"id": {}, "v": {From: "$value"}}}
@@ -29,7 +29,7 @@ func TestRowsOfVanishedKeysAreDeletedAndNoOthers(t *testing.T) {
 	}
 	g.Do("")
 	j := sessions(g.store)
-	// Rows that no scan has written are somebody else's.
+	// Rows that no scan has written do not belong to the scan.
 	j.table.put("mine", "x")
 	j.table.Put("rows", map[string]row.Value{"id": row.String(row.KindText, "too"), "v": row.String(row.KindText, "x"),
 		"gen": row.Integer(0)})
@@ -41,7 +41,7 @@ func TestRowsOfVanishedKeysAreDeletedAndNoOthers(t *testing.T) {
 		delete(want, fmt.Sprint(i))
 	}
 	g.Do("DEL", "session:1")
-	g.Do("RPUSH", "session:1", "of another type") // no row any more
+	g.Do("RPUSH", "session:1", "of another type") // no row any longer
 	delete(want, "1")
 	j.must(t)
 	same(t, "rows after deletes", want, j.table.texts())
@@ -62,7 +62,7 @@ func TestTooManyVanishedRowsAreAnErrorAndStay(t *testing.T) {
 	for i := range 10 {
 		g.Do("DEL", fmt.Sprintf("session:%d", i))
 	}
-	j.must(t) // just as many as it may
+	j.must(t) // exactly as many as allowed
 	if n := len(j.table.texts()); n != 91 {
 		t.Errorf("%d rows", n)
 	}
@@ -85,7 +85,7 @@ func TestTooManyVanishedRowsAreAnErrorAndStay(t *testing.T) {
 	same(t, "rows that were allowed to go", map[string]string{"mine": "-"}, j.table.texts())
 }
 
-// What comes back, or was out of sight while the pass went by, survives.
+// If a key is created again, or could not be read by the pass, its row must stay.
 func TestAKeyThatComesBackBeforeTheSweepKeepsItsRow(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -127,7 +127,7 @@ func TestAKeyThatComesBackBeforeTheSweepKeepsItsRow(t *testing.T) {
 	}
 }
 
-// A deposed leader that goes on in the middle of its sweep deletes nothing.
+// If a deposed leader continues in the middle of its sweep, it must delete nothing.
 func TestASweepOfADeposedLeaderDeletesNothing(t *testing.T) {
 	g := newRig(t)
 	g.Do("SET", "session:1", "x")
@@ -147,7 +147,7 @@ func TestASweepOfADeposedLeaderDeletesNothing(t *testing.T) {
 	same(t, "rows", map[string]string{"1": "again"}, j.table.texts())
 }
 
-// The cursor of a scan is worth nothing to another process.
+// The cursor of a scan is not valid in another process.
 func TestAPassThatRedisDoesNotSurviveSweepsNothing(t *testing.T) {
 	g := newRig(t)
 	for i := range 100 {
@@ -167,7 +167,7 @@ func TestAPassThatRedisDoesNotSurviveSweepsNothing(t *testing.T) {
 	}
 }
 
-// Neither is the data of a master that fails over, on the same connection.
+// The data of a master that fails over is not valid either, on the same connection.
 func TestAPassDuringAFailoverSweepsNothing(t *testing.T) {
 	for name, commands := range map[string][]string{
 		"it is a replica now":          {"127.0.0.1 1"},

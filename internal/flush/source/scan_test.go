@@ -30,7 +30,7 @@ func TestEveryValueIsRead(t *testing.T) {
 	g.Do("ZADD", "z:1", 1, "a", "3.5", "b", "1e20", "c", "-inf", "d")
 	g.Do("HSET", "stock:paris:7", "n", 3)
 	g.Do("HSET", "stock:rome:7:b", "n", 4)
-	for _, prefix := range []string{"h", "s", "j", "t", "z", "stock"} { // of no type of a scan's
+	for _, prefix := range []string{"h", "s", "j", "t", "z", "stock"} { // these keys have no type that a scan reads
 		g.Do("RPUSH", prefix+":list:x", "x")
 		g.Do("XADD", prefix+":stream:x", "*", "a", "b")
 	}
@@ -94,7 +94,7 @@ func TestScanPagesComeInKeyOrderAndOfOneLane(t *testing.T) {
 				last[p.Lane] = id
 			}
 		}
-		if len(lane) != 3000 || len(pages) > 30+4*lanes { // they are collected in four lists at most
+		if len(lane) != 3000 || len(pages) > 30+4*lanes { // the keys are collected in four lists at most
 			t.Errorf("%d lanes: %d keys in %d pages", lanes, len(lane), len(pages))
 		}
 		if slices.Max(breaks) > 3 {
@@ -135,11 +135,11 @@ func TestMoreKeysThanMemoryAreReadInRounds(t *testing.T) {
 	}
 }
 
-// A set is read a few members at a time, whatever its size.
+// A set of any size is read a few members at a time.
 func TestBigSetsAreReadInPages(t *testing.T) {
 	g := newRig(t)
 	want := map[string]string{}
-	sizes := []int{1, 2, 100, 129, 1500, 3500} // Redis keeps up to 128 in one piece
+	sizes := []int{1, 2, 100, 129, 1500, 3500} // up to 128 members have a compact encoding
 	for i, size := range sizes {
 		for n := range size {
 			member := fmt.Sprintf("m%d", n)
@@ -171,7 +171,7 @@ func TestScanOptionsAreChecked(t *testing.T) {
 	for _, c := range []struct{ key, value, inputs, want string }{
 		{"session", "hash", "", "must name the parts"},
 		{"s:<a><b>", "hash", "", "separator"},
-		{"s:<a>", "list", "", "it is hash, string, json, set or zset"},
+		{"s:<a>", "list", "", "use hash, string, json, set or zset"},
 		{"s:<a>", "string", "name", `has no input "name"`},
 		{"s:<a>", "hash", "$value", `has no input "$value"`},
 		{"s:<a>", "set", "$score", `has no input "$score"`},
@@ -235,15 +235,15 @@ func TestPeekReadsAFewRecords(t *testing.T) {
 	}
 }
 
-// A job whose keys all hold something else would write nothing, and say nothing.
+// If all keys of a job have another type, the job would write nothing, and report nothing.
 func TestPeekSaysThatTheKeysHoldAnotherType(t *testing.T) {
 	g := newRig(t)
 	g.Do("SET", "x:1", `{"a": 1}`)
 	g.Do("LPUSH", "l:1", "a")
 	for want, o := range map[string]ScanOptions{
-		"x:1\" holds a string: such keys are passed over; set `value` to what they hold": {Key: "x:<id>"},
-		"no key of \"x:<id>\" holds a set, and":                                          {Key: "x:<id>", Value: "set"},
-		"l:1\" holds a list":                                                             {Key: "l:<id>"},
+		"x:1\" is a string: the job skips such keys; set `value` to their type": {Key: "x:<id>"},
+		"no key of \"x:<id>\" is a set, but for example":                        {Key: "x:<id>", Value: "set"},
+		"l:1\" is a list": {Key: "l:<id>"},
 	} {
 		o.Inputs = []string{"id"}
 		records, err := scanOn(t, g.store, o).Peek(t.Context(), 10)

@@ -12,18 +12,19 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// witness is the state of all masters of a deployment: their processes and slots. If it is the same before and after a pass, the pass has
-// read every key that existed all the time.
+// witness is the state of all masters of a deployment: their processes and slots. A pass is a SCAN over all keys. If the state is the same
+// before and after a pass, the pass has read every key that existed during the whole pass.
 //
-// A SCAN cursor is valid only in the process that gave it, and a key that moves between masters during a pass may be read at neither.
+// A SCAN cursor is valid only in the process that returned it. If a key moves between two masters during a pass, the pass may find it on
+// neither of them.
 type witness struct {
 	nodes  []*redisconn.Server
 	states []string // the state of each node
 	doubt  error
 }
 
-// errMoving: slots are being moved between masters.
-var errMoving = errors.New("slots of the cluster are on their way from one node to another")
+// errMoving means that slots are being moved between masters.
+var errMoving = errors.New("slots of the cluster are being moved between nodes")
 
 // witness reads the state of every master.
 func (s *Scan) witness(ctx context.Context) (w witness, err error) {
@@ -41,13 +42,14 @@ func (s *Scan) witness(ctx context.Context) (w witness, err error) {
 	return w, nil
 }
 
-// stateOf names the process of a server, and its slots.
+// stateOf returns a text that identifies the process of a server and lists the server's slots. The result doubt is a reason why a pass over
+// this server may miss keys.
 func (s *Scan) stateOf(ctx context.Context, node *redisconn.Server) (state string, doubt, err error) {
 	c, err := node.Borrow(ctx)
 	if err != nil {
 		return "", nil, err
 	}
-	defer c.Close() // it goes back to the pool
+	defer c.Close() // returns it to the pool
 	commands := []redisconn.Command{redisconn.Cmd("INFO", "server"), redisconn.Cmd("INFO", "replication")}
 	if s.store.IsCluster() {
 		commands = append(commands, redisconn.Cmd("CLUSTER", "NODES"))
@@ -86,17 +88,17 @@ func (s *Scan) stateOf(ctx context.Context, node *redisconn.Server) (state strin
 	return all.String(), doubt, nil
 }
 
-// differs reports why a pass between w and a later witness may have missed keys.
+// differs returns the reason why a pass between w and a later witness may have missed keys, or nil.
 func (w witness) differs(later witness) error {
 	if err := errors.Join(w.doubt, later.doubt); err != nil {
 		return err
 	}
 	if !slices.Equal(w.nodes, later.nodes) {
-		return errors.New("other nodes have the keys than when it began")
+		return errors.New("the keys moved to other nodes during the pass")
 	}
 	for i := range w.states {
 		if w.states[i] != later.states[i] {
-			return fmt.Errorf("redis %s was restarted, failed over or was given other slots meanwhile", w.nodes[i].Address())
+			return fmt.Errorf("redis %s was restarted, failed over or got other slots during the pass", w.nodes[i].Address())
 		}
 	}
 	return nil

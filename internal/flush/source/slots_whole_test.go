@@ -12,12 +12,11 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/flush"
-	"baton/internal/redisconn"
 	"baton/internal/testsupport"
 )
 
-// Servers that move a whole slot by themselves (Valkey 9) write its keys into the stream of the new owner before that has the
-// slot, and remove them from the old owner at once. Other servers move each key by MIGRATE. See MoveSlot.
+// A server that moves whole slots itself (Valkey 9) writes the keys into the stream of the new owner before the new owner has the slot, and
+// removes all of them from the old owner at once. Other servers move each key by MIGRATE: see MoveSlot.
 func TestACaptureIsExactWhileWholeSlotsMove(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"string", "zset"} {
@@ -27,11 +26,11 @@ func TestACaptureIsExactWhileWholeSlotsMove(t *testing.T) {
 			for round := range 3 {
 				end := c.writing(40)
 				moved := inBackground(func() error { return c.moveAway(fmt.Sprint("s:", 10+round)) })
-				if round == 1 { // the next leader finds it on its way
+				if round == 1 { // the next leader finds the slot while it moves
 					c.die()
 				}
 				meanwhile(t, moved, c.goes)
-				if round == 2 { // nobody follows as it moves back
+				if round == 2 { // no process follows the stream while the slot moves back
 					c.die()
 					if err := c.moveAway(fmt.Sprint("s:", 10+round)); err != nil {
 						t.Fatal(err)
@@ -48,8 +47,6 @@ func TestACaptureIsExactWhileWholeSlotsMove(t *testing.T) {
 func TestFlushesOfAClusterAreExactWhileWholeSlotsMove(t *testing.T) {
 	t.Parallel()
 	g := newClusterRig(t)
-	// With a long time-out no command is sent twice.
-	g.store = openAt(t, redisconn.Options{Cluster: g.cluster.Addresses(), ClientName: "baton-test", Timeout: time.Minute})
 	const users, articles = 20, 30
 	rows, sums, failures := map[string]string{}, map[string]int64{}, 0
 	hashes, counters := hashesOn(t, g.store, IndexedOptions{PageRows: 5}), countersOn(t, g.store, CountersOptions{PartRows: 5})
@@ -92,17 +89,18 @@ func TestFlushesOfAClusterAreExactWhileWholeSlotsMove(t *testing.T) {
 	t.Logf("%d flushes failed meanwhile", failures)
 }
 
-// persist runs a command until the node that has its key has carried it out: one that refuses it has not.
+// persist repeats a command until the key's node has executed it. A node that refuses it has not executed it.
 func (g *clusterRig) persist(ctx context.Context, words []any) (err error) {
-	for range 10_000 {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
 		_, err = g.store.Run(ctx, words[1].(string), func(c redis.Conn) (any, error) {
 			return redis.DoContext(c, ctx, words[0].(string), words[1:]...)
 		})
-		if _, refused := errors.AsType[redis.Error](err); !refused {
+		if _, refused := errors.AsType[redis.Error](err); !refused || ctx.Err() != nil {
 			return err
 		}
 	}
-	return err
 }
 
 // flushOut flushes until nothing is left.
@@ -114,7 +112,7 @@ func flushOut(ctx context.Context, db *database, src flush.Source) error {
 	}
 }
 
-// meanwhile does something again and again until a task in the background has ended well.
+// meanwhile repeats do until a task in the background has succeeded.
 func meanwhile(t *testing.T, task <-chan error, do func()) {
 	t.Helper()
 	for {
@@ -130,7 +128,7 @@ func meanwhile(t *testing.T, task <-chan error, do func()) {
 	}
 }
 
-// inBackground gives the error of a task, once it has ended.
+// inBackground returns a channel for the error of a task.
 func inBackground(do func() error) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()

@@ -11,9 +11,8 @@ import (
 	"baton/internal/flush"
 )
 
-// Redis serves one command at a time: what takes one of ours long, it takes from
-// everybody. SLOWLOG measures by the clock, so on a busy machine any command may be
-// found slow now and then; one that is slow by nature is so at every attempt.
+// Redis serves one command at a time, so a slow command of ours delays all clients. SLOWLOG measures wall-clock time. So on a busy machine
+// any command may be slow now and then, but a command that is slow by nature is slow in every attempt.
 func TestNoCommandBlocksRedisForLong(t *testing.T) {
 	const rows, attempts = 20_000, 20
 	g := newRig(t)
@@ -34,14 +33,14 @@ func TestNoCommandBlocksRedisForLong(t *testing.T) {
 		{"counters", func() { g.fillCounters("views:3", rows) }, g.counters(CountersOptions{}), rows},
 		{"counters with a key each, by a set", func() { g.fillPlain(false, rows) }, g.plain(PlainCountersOptions{}), rows},
 		{"counters with a key each, by a zset", func() { g.fillPlain(true, rows) }, g.plain(PlainCountersOptions{}), rows},
-		// Of a set Redis hands out twice as many in the same time; half of them have no row.
+		// Redis returns twice as many members of a set in the same time. Half of them have no row here.
 		{"hashes by a set", func() { g.fillIndex(false, 2*rows) }, g.hashes(IndexedOptions{}), 2 * rows},
 		{"hashes by a zset", func() { g.fillIndex(true, rows) }, g.hashes(IndexedOptions{}), rows},
 		{"list", func() { g.fillList("orders", rows, map[string]int64{}) }, g.list(ListOptions{}), rows},
 		{"stream", func() { g.moreOfStream(rows) }, g.stream(StreamOptions{Inputs: []string{"n"}, Retain: new(time.Duration)}), rows},
 	} {
 		t.Run(c.kind, func(t *testing.T) {
-			var always map[string]string // the slow commands of every attempt so far
+			var always map[string]string // the commands that were slow in every attempt so far
 			for range attempts {
 				c.fill()
 				slow := g.slowCommands(c.src, c.rows)
@@ -62,7 +61,7 @@ func TestNoCommandBlocksRedisForLong(t *testing.T) {
 	}
 }
 
-// fillIndex puts n ids into the index of changed rows.
+// fillIndex adds n ids to the index of changed rows.
 func (g *rig) fillIndex(zset bool, n int) {
 	g.T.Helper()
 	for lo := 0; lo < n; lo += 1000 {
@@ -71,7 +70,7 @@ func (g *rig) fillIndex(zset bool, n int) {
 			if zset {
 				name, args = "ZADD", append(args, i)
 			}
-			// Ids that are no integers make Redis keep a hash table, its slower form.
+			// Ids that are no integers make Redis use a hash table, which is slower.
 			args = append(args, fmt.Sprintf("u%d", i))
 		}
 		g.Do(name, args...)
@@ -91,28 +90,27 @@ func (g *rig) moreOfStream(n int) {
 	}
 }
 
-// callOf is what a command and the same one of the next attempt have in common. One
-// page of a scan is not another, and so is it with the records of a script:
-// which of hundreds a busy machine makes slow is chance.
+// callOf returns the part of a command that is the same in the next attempt. A page of a scan counts as its own command, and so do the
+// records of a script: on a busy machine, chance decides which one of hundreds is slow.
 func callOf(args []string) string {
 	n := 2 // a name and a key, or a script
 	switch {
 	case strings.HasSuffix(args[0], "SCAN"):
 		n = 3 // and a cursor
 	case args[0] == "EVALSHA" && len(args) > 12:
-		n = 7 // and the first of many
+		n = 7 // and the first of many arguments
 	case len(args) > 12:
 		n = 3 // as above
 	}
 	return strings.Join(args[:min(n, len(args))], " ")
 }
 
-// slowFrom is less than what any command takes that does all rows at once: 10 ms for 50,000 on a
-// machine at ease. On a busy one Redis itself waits for a processor in the middle of a command: of
-// many attempts not always in the same one.
+// slowFrom is less than the time of any command that processes all rows at once: 10 ms for 50,000 rows on an idle machine. On a busy
+// machine Redis itself waits for a processor in the middle of a command. In many attempts this wait does not always affect the same
+// command.
 const slowFrom = 4 * time.Millisecond
 
-// slowCommands flushes once and returns the calls that took longer.
+// slowCommands flushes once and returns the calls that took longer than slowFrom.
 func (g *rig) slowCommands(src flush.Source, want int64) map[string]string {
 	g.T.Helper()
 	g.Do("CONFIG", "SET", "slowlog-log-slower-than", slowFrom.Microseconds())
@@ -134,7 +132,7 @@ func (g *rig) slowCommands(src flush.Source, want int64) map[string]string {
 	for _, l := range logs {
 		slow[callOf(l.Args)] = fmt.Sprint(l.Args[:min(4, len(l.Args))], l.ExecutionTime)
 	}
-	if _, ok := src.(*Stream); !ok { // which notes its place
+	if _, ok := src.(*Stream); !ok { // it records its place
 		g.nothingLeft()
 	}
 	return slow

@@ -9,8 +9,8 @@ import (
 	"baton/internal/flush"
 )
 
-// Both read a stage of a million again and again: rows a second of Redis and of
-// this package, without mapping and database. Run with -benchtime 3x.
+// Both benchmarks read a stage of a million records repeatedly. They measure the rows a second of Redis and of this package, without
+// mapping and database. Run them with -benchtime 3x.
 const benchRows = 1_000_000
 
 func BenchmarkReadCounters(b *testing.B) {
@@ -57,8 +57,8 @@ func benchRead(b *testing.B, g *rig, src flush.Source) {
 	b.ReportMetric(float64(g.Num("SLOWLOG", "LEN")), "commands>10ms")
 }
 
-// cpuTime is what this process has used, with its garbage collector and system calls: on a busy
-// machine the time that passes says little.
+// cpuTime returns the processor time of this process, including its garbage collector and system calls. On a busy machine the elapsed time
+// means little.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage

@@ -27,7 +27,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// rig is a Redis of one test, with a store on it and a producer's connection.
+// rig is a Redis for one test, with a store that uses it and a producer's connection.
 type rig struct {
 	testsupport.Client
 	redis *testsupport.Redis
@@ -64,7 +64,7 @@ func openAt(t testing.TB, o redisconn.Options) *redisconn.Store {
 	return s
 }
 
-// loadScripts spares a test the NOSCRIPT round trip before it loses a reply.
+// loadScripts loads all scripts. So a test that loses a reply need not wait for NOSCRIPT first.
 func (g *rig) loadScripts() {
 	g.T.Helper()
 	for _, dir := range []string{".", "staging"} {
@@ -122,7 +122,7 @@ func preset[T comparable](option *T, value T) {
 	}
 }
 
-// made is a source with options that must be good.
+// made returns a source with options that must be valid.
 func made[O, S any](t testing.TB, open func(*redisconn.Store, O) (S, error), store *redisconn.Store, o O) S {
 	t.Helper()
 	src, err := open(store, o)
@@ -132,7 +132,7 @@ func made[O, S any](t testing.TB, open func(*redisconn.Store, O) (S, error), sto
 	return src
 }
 
-// stageNow stages something that must be pending.
+// stageNow stages changes, and fails if there are none.
 func stageNow(t testing.TB, src flush.Source, id string) flush.Stage {
 	t.Helper()
 	st, ok, err := src.Stage(t.Context(), id, "")
@@ -156,18 +156,18 @@ func readAll(t testing.TB, src flush.Source, st flush.Stage) []flush.Page {
 	return pages
 }
 
-// database is what sources are flushed into: sums of what has parts, and rows of what has keys.
+// database is the target of the sources. It has sums for sources with parts, and rows for sources with keys.
 type database struct {
 	*flushtest.Database
 	ids   atomic.Int64
-	moved sync.Map // keys of the records that came through moves
+	moved sync.Map // the keys of the records that came with moves
 }
 
 func newDatabase() *database {
 	return &database{Database: flushtest.NewDatabase(textTable("rows", "id", "name", "n"))}
 }
 
-// textTable is a table of any bytes; the first column is the key.
+// textTable returns a table whose columns hold any bytes; the first column is the key.
 func textTable(name string, columns ...string) row.Table {
 	t := row.Table{Name: name, Unique: [][]string{columns[:1]}}
 	for i, c := range columns {
@@ -176,14 +176,14 @@ func textTable(name string, columns ...string) row.Table {
 	return t
 }
 
-// sumsTable is a table of numbers by name.
+// sumsTable returns a table of numbers by name.
 func sumsTable() row.Table {
 	t := textTable("counts", "name", "n")
 	t.Columns[1].Kind, t.Columns[1].Bits = row.KindInteger, 64
 	return t
 }
 
-// counts are the sums, by their first input.
+// counts returns the sums, by their first input.
 func (db *database) counts() map[string]int64 {
 	counts := map[string]int64{}
 	for name, text := range db.Rows("counts", "n") {
@@ -192,7 +192,7 @@ func (db *database) counts() map[string]int64 {
 	return counts
 }
 
-// rows are all inputs, by the first: see rowText.
+// rows returns all inputs, by the first one: see rowText.
 func (db *database) rows() map[string]string {
 	table, _ := db.Table(context.Background(), "rows")
 	var columns []string
@@ -202,12 +202,12 @@ func (db *database) rows() map[string]string {
 	return db.Rows("rows", columns...)
 }
 
-// putRow inserts a row that is there before a flush.
+// putRow inserts a row that exists before a flush.
 func (db *database) putRow(id string) {
 	db.Put("rows", map[string]row.Value{"id": row.String(row.KindBytes, id)})
 }
 
-// dead are the reasons of dead letters, by the record's key.
+// dead returns the reasons of dead letters, by the record's key.
 func (db *database) dead() map[string]string {
 	reasons := map[string]string{}
 	for _, letter := range db.Dead() {
@@ -220,10 +220,10 @@ func (db *database) dead() map[string]string {
 	return reasons
 }
 
-// place is how far the stream of these tests is flushed.
+// place returns how far the stream of these tests is flushed.
 func (db *database) place() string { return db.Place("events", "events") }
 
-// rowText shows a row: fields by "|", a missing one as "-".
+// rowText formats a row: fields joined by "|", and "-" for a missing one.
 func rowText(r row.Record) string {
 	var texts []string
 	for _, in := range r.Inputs {
@@ -236,7 +236,7 @@ func rowText(r row.Record) string {
 	return strings.Join(texts, "|")
 }
 
-// Apply writes one batch. No record may come twice through moves: their rows have unique keys.
+// Apply writes one batch. It fails if a record comes twice with moves: the rows of such records have unique keys.
 func (db *database) Apply(ctx context.Context, f flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
 	out, err := db.Database.Apply(ctx, f, p, b)
 	if err != nil || !out.Applied || b.Move == nil {
@@ -250,7 +250,7 @@ func (db *database) Apply(ctx context.Context, f flush.Fence, p *row.Plan, b flu
 	return out, nil
 }
 
-// config is the job that flushes a source: what has parts is added up, all else are rows.
+// config returns a job that flushes a source. It adds up the records of sources with parts, and writes the others as rows.
 func (db *database) config(src flush.Source) (flush.Config, error) {
 	cfg := flush.Config{NodeID: "n", Sink: db, NewSources: func([]string) ([]flush.Source, error) { return []flush.Source{src}, nil }}
 	cfg.NewID = func() (string, error) { return fmt.Sprintf("batch-%d", db.ids.Add(1)), nil }
@@ -306,11 +306,11 @@ func (l leader) Raise(context.Context, int64) (int64, error) {
 	return 0, errors.New("the lock is somebody else's")
 }
 
-// stepOfFlush is before the names of a flush's own steps.
+// stepOfFlush is the prefix of a flush's own steps.
 const stepOfFlush = "flush: "
 
-// flush runs a job once, as a process of its own, and says whether anything was staged. Its
-// steps go through observe too, like the source's.
+// flush runs a job once, as a new process, and reports whether anything was staged. observe is called at the steps of the flush and of the
+// source.
 func (db *database) flush(ctx context.Context, src flush.Source, observe func(string) error) (more bool, err error) {
 	cfg, err := db.config(src)
 	if err != nil {
@@ -326,14 +326,14 @@ func (db *database) flush(ctx context.Context, src flush.Source, observe func(st
 	if err != nil {
 		return false, err
 	}
-	// All are of one term. No fence keeps one process from another then: the ledger and
-	// the position are all that stands between a deposed leader and the table.
+	// All processes have the same term, so no fence separates them. Only the ledger and the position protect the table from a deposed
+	// leader.
 	_, err = p.Run(ctx, leader{1})
 	return more, err
 }
 
-// drain flushes until nothing is pending. What a run that crashed had under way may
-// reach Redis after the first look at the stage; the flush then has to begin again, once.
+// drain flushes until nothing is pending. A request of a run that crashed may reach Redis after the first look at the stage. Then the flush
+// has to begin again, once.
 func (db *database) drain(t testing.TB, src flush.Source) {
 	t.Helper()
 	late := false
@@ -353,7 +353,7 @@ func (db *database) drain(t testing.TB, src flush.Source) {
 	t.Fatalf("%s has something pending after 100 flushes", src.Name())
 }
 
-// difference is cmp.Diff, which takes long to find that much is the same.
+// difference is cmp.Diff. It first compares for equality, since cmp.Diff takes long for large equal values.
 func difference(want, got any) string {
 	if reflect.DeepEqual(want, got) {
 		return ""
@@ -364,7 +364,7 @@ func difference(want, got any) string {
 func same[V comparable](t testing.TB, what string, want, got map[string]V) {
 	t.Helper()
 	if maps.Equal(want, got) {
-		return // which cmp finds too, slowly
+		return // cmp finds this, too, but slowly
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		if len(diff) > 2000 {
@@ -374,7 +374,7 @@ func same[V comparable](t testing.TB, what string, want, got map[string]V) {
 	}
 }
 
-// nothingLeft asserts that a source's job has left no key of its own behind.
+// nothingLeft fails if a source's job has left a key of its own behind.
 func (g *rig) nothingLeft() {
 	g.T.Helper()
 	keys, err := redis.Strings(g.Do("KEYS", "*:baton:*"), nil)

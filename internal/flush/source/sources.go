@@ -14,83 +14,84 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Spec describes one kind of source to all other packages.
+// Spec describes one kind of source, such as streams, to all other packages.
 type Spec struct {
-	// Kind is the part of it that needs no Redis.
+	// Kind is the part of the description that needs no Redis.
 	spec.Kind
 
-	// inputs are the possible inputs of a record, and the guarantee for writing them exactly once.
+	// inputs returns the possible inputs of a record, and the guarantee for writing each record exactly once.
 	inputs func(o Options) (row.Inputs, error)
-	// policy is the job's choice of a policy; nil: the job has none.
+	// policy returns the job's policy. nil means that the kind has no policy.
 	policy func(o Options) (flush.Policy, error)
-	// commands are the commands that it sends for a live key that holds this type. doctor checks the user's permissions for them, in the
-	// order of a flush. K stands for the key; S, M and I for its stage, the stage's meta, and its staged index; P for the positions in a
-	// stream; R for a row.
+	// commands returns the commands that the source sends for a live key whose value has the type in holds. They are in the order in which
+	// a flush sends them. "baton doctor" checks that the user may run them. K stands for the key, S for its stage, M for the stage's meta,
+	// and I for its staged index. P stands for the positions in a stream, and R for a row.
 	commands func(o Options, holds string) []string
-	// idle returns keys beside a live key: if all are missing, and only then, a run has nothing to do there; nil: keys cannot tell.
+	// idle returns the live key and the keys next to it. A run has nothing to do for the live key exactly if all of these keys are missing.
+	// idle is nil if missing keys do not show that a run has nothing to do.
 	idle func(live string) []string
-	// clusterCommands are added in a Redis Cluster, waitCommands where the job waits for work.
+	// clusterCommands are further commands for a Redis Cluster, and waitCommands for a job that waits for changes.
 	clusterCommands, waitCommands []string
-	// inCluster reports why a Redis Cluster cannot hold the source; nil: it always can.
+	// inCluster returns the reason why a Redis Cluster cannot hold the source. nil means that it always can.
 	inCluster func(o Options) error
 	open      func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error)
-	// release ends the source's work in a store between runs; nil: there is no such work.
+	// release ends the work that the source does in a store between runs. nil means that there is no such work.
 	release func(s *redisconn.Store, o Options) error
 }
 
-// Sources are all kinds of sources: this is their one list.
+// Sources returns the complete descriptions of all kinds of sources.
 func Sources() []Spec {
 	return []Spec{countersSpec, plainSpec, totalsSpec, keyTotalsSpec, hashesSpec, zsetSpec, listSpec, streamSpec, scanSpec, captureSpec}
 }
 
-// Options are a job's settings of its source. A kind of source ignores settings that it does not have.
+// Options are a job's settings for its source. A kind of source ignores settings that do not belong to it.
 type Options struct {
 	Job        string
 	Type       string // one of spec.Types
-	Key        string // of every shard ("views:[0-3]"), or the pattern of the rows' keys
+	Key        string // the key of every shard ("views:[0-3]"), or the pattern of the rows' keys
 	Changed    string // the index of changes
 	Watermark  bool
-	OnMissing  string         // with an index of changes, or of a capture: delete, which is the default, ignore or null
-	OnDecrease string         // of totals: stop, which is the default, subtract or restart
-	Vanished   string         // of a scan: ignore, which is the default, or delete
-	OnFlush    string         // of a capture: see capture.Options
+	OnMissing  string         // with an index of changes, or for a capture: "delete" (default), "ignore" or "null"
+	OnDecrease string         // for totals: "stop" (default), "subtract" or "restart"
+	Vanished   string         // for a scan: "ignore" (default) or "delete"
+	OnFlush    string         // for a capture: see capture.Options
 	MaxPct     int            // see flush.Policy.VanishedPct and RepairPct. Default: 10
 	Value      string         // see ScanOptions
 	OnGap      string         // see StreamOptions
 	Start      string         // see StreamOptions
 	Retain     *time.Duration // see StreamOptions
-	Rows       int            // the aim for the rows of a page or part. Default 5000.
-	Bytes      int            // the aim for their bytes. Default 8 MiB.
+	Rows       int            // the desired rows of a page or part. Default 5000.
+	Bytes      int            // the desired bytes of a page or part. Default 8 MiB.
 	Lanes      int            // Default 1.
-	// RemoveEvery is as in IndexedOptions.
+	// RemoveEvery has the same meaning as in IndexedOptions.
 	RemoveEvery time.Duration
 
-	// atOnce is how many shards are read at a time. They share the memory budget.
+	// atOnce is the number of shards that are read at the same time. These shards share the memory budget.
 	atOnce int
 }
 
-// kind finds the kind of source for the job's settings.
+// kind returns the kind of source that the job's settings select.
 func (o Options) kind() (Spec, error) {
 	kind, ok := spec.Find(o.Type, o.Key, o.Watermark)
 	if !ok {
-		return Spec{}, fmt.Errorf("no source is of type %q: it is one of %s", o.Type, strings.Join(spec.Types(), ", "))
+		return Spec{}, fmt.Errorf("no source is of type %q: use one of %s", o.Type, strings.Join(spec.Types(), ", "))
 	}
 	all := Sources()
 	return all[slices.IndexFunc(all, func(s Spec) bool { return s.Name == kind.Name })], nil
 }
 
-// Source is the source of a job before it is opened.
+// Source is a job's source before it is opened.
 type Source struct {
 	Spec
-	// Inputs are the possible inputs of a record, and the guarantee for writing them exactly once.
+	// Inputs are the possible inputs of a record, and the guarantee for writing each record exactly once.
 	Inputs row.Inputs
-	// Policy is the job's choice of a policy.
+	// Policy is the job's policy.
 	Policy  flush.Policy
 	options Options
 	keys    []string // one for each shard
 }
 
-// Describe finds the source for a job's settings. It connects to nothing.
+// Describe returns the source that a job's settings select. It does not connect.
 func Describe(o Options) (Source, error) {
 	kind, err := o.kind()
 	if err != nil {
@@ -108,10 +109,10 @@ func Describe(o Options) (Source, error) {
 	return d, err
 }
 
-// Configure puts the source into the configuration of a pipeline, which opens it in s.
+// Configure adds the source to the configuration of a pipeline. The pipeline opens the source in s.
 func (d Source) Configure(c *flush.Config, s *redisconn.Store) {
 	c.Inputs, c.Policy = d.Inputs, d.Policy
-	if s != nil { // nil: only check the configuration
+	if s != nil { // nil: the configuration is only checked
 		c.Origin += fmt.Sprintf("db %d key %q value %q", s.Database(), d.options.Key, d.options.Value)
 	}
 	if keys := d.IdleKeys(); len(keys) > 0 {
@@ -123,7 +124,8 @@ func (d Source) Configure(c *flush.Config, s *redisconn.Store) {
 	c.NewSources = func(inputs []string) ([]flush.Source, error) { return d.Open(s, inputs) }
 }
 
-// IdleKeys returns keys: if all are missing, and only then, a run of the source has nothing to do; nil: keys cannot tell.
+// IdleKeys returns keys that show whether a run has work: a run has nothing to do exactly if all of these keys are missing. It returns nil
+// if no keys show that.
 func (d Source) IdleKeys() (keys []string) {
 	if d.idle == nil {
 		return nil
@@ -135,7 +137,7 @@ func (d Source) IdleKeys() (keys []string) {
 	return keys
 }
 
-// CheckCluster reports why a Redis Cluster cannot hold the keys of the source, or nil.
+// CheckCluster returns the reason why a Redis Cluster cannot hold the keys of the source, or nil.
 func (d Source) CheckCluster() error {
 	if d.inCluster == nil {
 		return nil
@@ -143,8 +145,7 @@ func (d Source) CheckCluster() error {
 	return d.inCluster(d.options)
 }
 
-// Open makes the source of every shard, delivering these inputs in this order. It does
-// not connect.
+// Open returns the source of every shard. Each record of a source has the given inputs, in the given order. Open does not connect.
 func (d Source) Open(s *redisconn.Store, inputs []string) ([]flush.Source, error) {
 	var sources []flush.Source
 	o := d.options
@@ -159,7 +160,7 @@ func (d Source) Open(s *redisconn.Store, inputs []string) ([]flush.Source, error
 	return sources, nil
 }
 
-// captured are the possible inputs of a source whose keys capture one name.
+// captured adds the name in the key pattern, such as "id" in "user:<id>", to the possible inputs.
 func captured(o Options, in row.Inputs) (row.Inputs, error) {
 	pattern, err := spec.ParseRowKey(o.Key)
 	in.Names = append([]string{pattern.Name}, in.Names...)

@@ -12,7 +12,7 @@ import (
 	"baton/internal/flush/source/spec"
 )
 
-// What a source leaves to its job has the defaults that the documentation names.
+// The policy of a source has the defaults that the documentation names.
 func TestASourceSaysWhatItLeavesToItsJob(t *testing.T) {
 	hashes := Options{Type: "hashes", Key: "user:<id>"}
 	scan := Options{Type: "scan", Key: "user:<id>", Value: "hash"}
@@ -49,7 +49,7 @@ func TestASourceSaysWhatItLeavesToItsJob(t *testing.T) {
 	}
 }
 
-// What stands for a capture in the key of rows is no byte that a key of a configuration can have.
+// The byte that stands for a capture in the key of rows can be in no key of a configuration.
 func TestANULInAKeyIsAByteOfIt(t *testing.T) {
 	for _, kind := range []string{"counters", "list"} {
 		d, err := Describe(Options{Type: kind, Key: "a\x00b", Job: "j"})
@@ -77,7 +77,7 @@ func TestEveryKindHasItsSource(t *testing.T) {
 	}
 }
 
-// What is known of a kind without Redis is what its source does.
+// The description of a kind without Redis must match its source.
 func TestAKindIsWhatItsSourceDoes(t *testing.T) {
 	for _, s := range Sources() {
 		inputs, err := s.inputs(conformances[s.Name].options)

@@ -14,7 +14,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// What sources of each type have staged is found again by its key alone, wherever that is.
+// A stage of any type of source is found by its key alone, on any node.
 func TestStagesThatAreLeftAreFoundInACluster(t *testing.T) {
 	t.Parallel()
 	g := newClusterRig(t)
@@ -52,17 +52,17 @@ func TestStagesThatAreLeftAreFoundInACluster(t *testing.T) {
 			t.Fatalf("stage: %v, %v", ok, err)
 		}
 	}
-	noted := map[staging.At]string{{Key: "views"}: "plain", {Key: "\x00odd"}: "odd", {Store: "closed", Key: "k"}: "old"}
+	noted := map[staging.Location]string{{Key: "views"}: "plain", {Key: "\x00odd"}: "odd", {Store: "closed", Key: "k"}: "old"}
 	for _, key := range append(keys, "never") {
-		noted[staging.At{Store: "shop", Key: key}] = "somebody"
+		noted[staging.Location{Store: "shop", Key: key}] = "somebody"
 	}
 	if err := l.Note(t.Context(), noted); err != nil {
 		t.Fatal(err)
 	}
-	left, err := l.Left(t.Context(), map[staging.At]string{{Store: "shop", Key: "orders"}: "orders"})
+	left, err := l.Left(t.Context(), map[staging.Location]string{{Store: "shop", Key: "orders"}: "orders"})
 	var got []string
 	for _, s := range left {
-		got = append(got, fmt.Sprint(s.At, " ", s.Job, " ", s.ID, " ", s.Records, " ", s.Unknown))
+		got = append(got, fmt.Sprint(s.Location, " ", s.Job, " ", s.ID, " ", s.Records, " ", s.Unknown))
 	}
 	want := []string{
 		`"\x00odd" odd  0 false`, `"views" plain  0 false`, `"k" in store "closed" old  0 true`,

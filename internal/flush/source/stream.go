@@ -20,60 +20,60 @@ import (
 type StreamOptions struct {
 	Job string
 	Key string
-	// Inputs are the parts of a record: fields of the entries, and "$id". "$id" wins over a field of that name.
+	// Inputs are fields of the entries, and "$id". If an entry has a field "$id", the input is still the entry's id.
 	Inputs []string
-	// PageRows and BatchBytes are the aim for the entries of a page, that is of a transaction,
-	// and for their bytes. Default 5000, and 8 MiB.
+	// PageRows and BatchBytes are the desired entries and bytes of a page, which is one transaction. Default 5000, and 8 MiB.
 	PageRows, BatchBytes int
-	// OnGap is the reaction to a gap, entries that are gone unread: "stop" with flush.ErrGap, or "continue" after the gap. Default stop.
+	// OnGap decides what happens if unread entries are gone: "stop" with flush.ErrGap, or "continue" after the gap. Default: "stop".
 	OnGap string
-	// Start is the place of the very first reading: "beginning", "end", or an id, after which it begins. Default beginning.
+	// Start is where the very first reading begins: "beginning", "end", or after an id. Default: "beginning".
 	Start string
-	// Retain is how long flushed entries stay, by the time in their id. nil: baton trims nothing.
+	// Retain is how long flushed entries stay, counted from the time in their id. nil means that baton trims nothing.
 	Retain *time.Duration
 }
 
-// Stream reads one stream, the oldest entry first: a flush.Source whose position is in the database and moves in the transaction of the
-// rows. Only Retain removes entries from the stream. Nothing is acknowledged, and consumer groups of others are left alone. An entry that
-// was deleted before it was read is not read.
+// Stream reads one stream, the oldest entry first. It is a flush.Source. The job's position in the stream is in the database, and moves in
+// the transaction that writes the rows. Only Retain removes entries from the stream. Stream acknowledges nothing, and does not touch
+// consumer groups of other programs. If an entry was deleted before it was read, it is not flushed.
 //
-// Beside the stream there is a hash, {key}:baton:positions, with the position of every job. It is a copy for others: nodes that do not
-// ask the database read the backlog from it, and a job that trims learns which entries others have not read. It may be behind the
-// database, never ahead. Entries that a removed job has not read are not trimmed until HDEL {key}:baton:positions JOB.
+// Next to the stream there is a hash, {key}:baton:positions, with the position of every job. These positions are copies of the positions in
+// the database. Nodes that do not query the database compute the backlog from the copies. A job that trims finds out from the copies which
+// entries other jobs have not read. A copy may be behind the position in the database, but never ahead of it. If a job was removed and has
+// not read all entries, its unread entries are trimmed only after HDEL {key}:baton:positions JOB.
 type Stream struct {
 	staging.Key
 	inputs   []string
 	pageRows int
-	bytes    int  // of a page
-	carryOn  bool // after a gap
+	bytes    int  // the desired bytes of a page
+	carryOn  bool // whether to continue after a gap
 	start    string
-	startID  place.ID // where start is an id
+	startID  place.ID // the id in the setting start, if start is an id
 	retain   *time.Duration
 
 	mu        sync.Mutex
 	staged    streamStage
-	committed *place.Place // the last place known to be in the database; nil for unknown
+	committed *place.Place // the last position that is known to be in the database; nil: unknown
 }
 
-// streamStage is the result of Stage for Read.
+// streamStage contains what Stage has found out about the stream. Read uses it.
 type streamStage struct {
-	id       string // of the stage
-	position string // from the database
+	id       string // the id of the stage
+	position string // as the database has it
 	from     place.Place
-	anchor   bool        // the entry at from is there
-	behind   place.ID    // the first one to read; zero if only the position moves
-	until    place.Place // the last one to read, and its number
-	// first and anchorSize are the bytes of the stream's first entry, and of that at from.
+	anchor   bool        // whether the entry at the place in from exists
+	behind   place.ID    // the first entry to read; zero if only the position moves
+	until    place.Place // the last entry to read, and its number
+	// first and anchorSize are the bytes of the stream's first entry, and of the entry at the place in from.
 	first, anchorSize int
 }
 
-// The choices of OnGap and Start. An id is a Start, too.
+// These are the values of OnGap and Start. Start may also be an id.
 const (
 	gapStop, gapContinue     = "stop", "continue"
 	startBeginning, startEnd = "beginning", "end"
 )
 
-// NewStream checks the options; it does not connect.
+// NewStream checks the options and does not connect.
 func NewStream(store *redisconn.Store, o StreamOptions) (*Stream, error) {
 	key, err := staging.New(store, o.Job, o.Key, "stream")
 	if err != nil {
@@ -89,23 +89,23 @@ func NewStream(store *redisconn.Store, o StreamOptions) (*Stream, error) {
 	case gapContinue:
 		s.carryOn = true
 	default:
-		return nil, fmt.Errorf("on_gap: %q is unknown: it is %s or %s", o.OnGap, gapStop, gapContinue)
+		return nil, fmt.Errorf("on_gap: %q is unknown: use %s or %s", o.OnGap, gapStop, gapContinue)
 	}
 	if s.start != startBeginning && s.start != startEnd {
 		if s.startID, err = place.ParseID(s.start); err != nil {
-			return nil, fmt.Errorf("start: it is %s, %s or an id, and %w", startBeginning, startEnd, err)
+			return nil, fmt.Errorf("start: use %s, %s or an id: %w", startBeginning, startEnd, err)
 		}
 	}
 	if o.Retain != nil && *o.Retain < 0 {
-		return nil, fmt.Errorf("retain: %s is less than nothing", *o.Retain)
+		return nil, fmt.Errorf("retain must not be negative, got %s", *o.Retain)
 	}
 	return s, nil
 }
 
 func (s *Stream) positions() string { return redisconn.SlotPrefix(s.Live) + ":baton:positions" }
 
-// Stage checks whether it can continue from the position, and whether there is anything to read.
-// flush.ErrGap if unread entries are gone and on_gap is stop.
+// Stage checks whether the job can continue from its position, and whether there are entries to read. It returns flush.ErrGap if unread
+// entries were removed and on_gap is "stop".
 func (s *Stream) Stage(ctx context.Context, newID, position string) (st flush.Stage, ok bool, err error) {
 	s.remember(streamStage{}, nil)
 	r, l, note, err := s.find(ctx, position)
@@ -114,10 +114,11 @@ func (s *Stream) Stage(ctx context.Context, newID, position string) (st flush.St
 	}
 	r.id = newID
 	s.remember(r, &r.from)
-	// A change of the position is work, too: after a gap, and to the end of the stream as it was when the job began.
+	// A run must also move the position if there are no entries to read: after a gap, and in the first run of a job that starts at the end
+	// of the stream.
 	moves := r.from.String() != position && (position != "" || s.start == startEnd)
 	if r.behind == (place.ID{}) && !moves {
-		if position != "" && s.retain != nil { // entries grow old even if no producer adds any
+		if position != "" && s.retain != nil { // entries become older than retain even if no producer adds new entries
 			err = s.trim(ctx, r.from, r.first)
 		}
 		return st, false, err
@@ -144,8 +145,8 @@ func (s *Stream) find(ctx context.Context, position string) (r streamStage, l pl
 	return r, l, note, err
 }
 
-// begin returns the place where the very first reading begins. It registers the place before it reads: other jobs do not trim entries
-// after a registered place.
+// begin returns the place where a job without a position begins to read. It records the place before the job reads, so that other jobs do
+// not trim the entries after that place.
 func (s *Stream) begin(ctx context.Context) (at place.Place, l place.Look, err error) {
 	note := place.Place{ID: s.startID}.String()
 	if s.start == startEnd {
@@ -162,11 +163,12 @@ func (s *Stream) begin(ctx context.Context) (at place.Place, l place.Look, err e
 	return l.Number(place.Place{ID: s.startID}), l, nil
 }
 
-// resume returns the place to continue at.
+// resume returns the place where a job with a position continues to read.
 func (s *Stream) resume(ctx context.Context, position string) (at place.Place, l place.Look, note string, err error) {
 	if at, err = place.Parse(position); err != nil {
-		return at, l, "", fmt.Errorf("job %q, stream %q: %w, so somebody has written it by hand: delete the row from baton_position to "+
-			"begin anew at `start`", s.Job, s.Live, err)
+		return at, l, "", fmt.Errorf("job %q, stream %q: %w: baton did not write this position; to begin again at `start`, "+
+			"delete the job's "+
+			"row from baton_position", s.Job, s.Live, err)
 	}
 	if l, err = s.look(ctx, at.ID.String(), position); err != nil {
 		return at, l, "", err
@@ -174,25 +176,25 @@ func (s *Stream) resume(ctx context.Context, position string) (at place.Place, l
 	missing, next := l.Gap(at)
 	switch {
 	case missing == "" && l.Behind == place.ID{}:
-		return at, l, "", nil // the position stays as it is written
+		return at, l, "", nil // the position in the database stays unchanged
 	case missing == "":
 		return l.Number(at), l, "", nil
 	case !s.carryOn:
 		return at, l, "", s.gapError(at, missing)
 	}
-	if next.ID != at.ID { // look from there
+	if next.ID != at.ID { // continue after the gap
 		if l, err = s.look(ctx, next.ID.String(), ""); err != nil {
 			return at, l, "", err
 		}
 	}
-	if l.Behind == (place.ID{}) { // no page will move the position out of the gap
+	if l.Behind == (place.ID{}) { // there are no entries, so no page will move the position out of the gap
 		next = l.End()
 	}
-	return l.Number(next), l, fmt.Sprintf("went on behind a gap, because of `on_gap: continue`. Entry %s was the position: %s", at.ID,
+	return l.Number(next), l, fmt.Sprintf("continued after a gap, because of `on_gap: continue`. Entry %s was the position: %s", at.ID,
 		missing), nil
 }
 
-// Done notes that the database has the page's end as its position.
+// Done remembers that the position in the database is now the end of the page.
 func (s *Stream) Done(_ context.Context, _ flush.Stage, p flush.Page) error {
 	if p.Move == nil {
 		return nil

@@ -31,7 +31,7 @@ func TestBacklogOfAStreamIsKnownWithoutReadingIt(t *testing.T) {
 	backlog(7) // never too few
 	g.Do("XTRIM", "events", "MINID", "22")
 	backlog(5)                                // and exact again
-	db.SetPlace("events", "events", "22-0 0") // of a Redis that did not count
+	db.SetPlace("events", "events", "22-0 0") // written with a Redis that did not count
 	g.Do("HSET", eventsPositions, "events", "22-0 0")
 	backlog(4)
 	db.drain(t, g.stream(StreamOptions{}))
@@ -46,7 +46,7 @@ func TestBacklogOfAStreamIsKnownWithoutReadingIt(t *testing.T) {
 	}
 }
 
-// Entries that were deleted before they were read do not count as pending for ever.
+// Entries that were deleted before they were read must not count as pending for ever.
 func TestPositionCountsWhatWasDeletedBeforeIt(t *testing.T) {
 	g := newRig(t)
 	g.fillStream(1, 5, nil)
@@ -60,12 +60,12 @@ func TestPositionCountsWhatWasDeletedBeforeIt(t *testing.T) {
 	}
 }
 
-// The leader knows that a page is committed before it is noted at the end of the run.
+// The leader knows that a page is committed before this is recorded at the end of the run.
 func TestBacklogOfTheLeaderShrinksWithEveryPage(t *testing.T) {
 	g := newRig(t)
 	g.fillStream(1, 30, nil)
 	src, db := g.stream(StreamOptions{PageRows: 10}), newDatabase()
-	noted := false // where it begins is noted before anything is read
+	noted := false // the first position is recorded before anything is read
 	src.Store = watched(g.store, func(step string) error {
 		if step != redistest.Before("stream_trim") {
 			return nil

@@ -10,12 +10,12 @@ import (
 	"baton/internal/redisconn/redistest"
 )
 
-// gapCase is what befalls a stream of which 1 to 5 were read.
+// gapCase is an event in a stream whose entries 1 to 5 were read.
 type gapCase struct {
 	what   string
 	befall func(g *rig)
-	say    string // of the error; "" for no gap
-	rest   string // what is read then, with on_gap: continue if it is a gap
+	say    string // a part of the error; "" for no gap
+	rest   string // the entries that are read then; if there is a gap, with on_gap: continue
 }
 
 func gapCases() []gapCase {
@@ -35,8 +35,8 @@ func gapCases() []gapCase {
 		{"the position trimmed, nothing after it", all(add(6, 8), do("XTRIM", "events", "MINID", "6")), "", "6 7 8"},
 		{"all that was read trimmed", do("XTRIM", "events", "MAXLEN", 0), "", ""},
 		{"all trimmed, then more", all(do("XTRIM", "events", "MAXLEN", 0), add(6, 7)), "", "6 7"},
-		{"unread entries trimmed", all(add(6, 10), do("XTRIM", "events", "MINID", "8")), "2 entries behind it were trimmed", "8 9 10"},
-		{"all trimmed, unread ones too", all(add(6, 10), do("XTRIM", "events", "MAXLEN", 0)), "5 entries behind it were trimmed", ""},
+		{"unread entries trimmed", all(add(6, 10), do("XTRIM", "events", "MINID", "8")), "2 entries after it were trimmed", "8 9 10"},
+		{"all trimmed, unread ones too", all(add(6, 10), do("XTRIM", "events", "MAXLEN", 0)), "5 entries after it were trimmed", ""},
 		{"the position deleted", all(add(6, 8), do("XDEL", "events", "5-0")), "", "6 7 8"},
 		{"the last one deleted, nothing follows", do("XDEL", "events", "5-0"), "", ""},
 		{"an unread one deleted on purpose", all(add(6, 8), do("XDEL", "events", "7-0")), "", "6 8"},
@@ -48,7 +48,8 @@ func gapCases() []gapCase {
 		{"the last id set forward", all(do("XSETID", "events", "50-0"), add(60, 61)), "", "60 61"},
 		{"the stream deleted", do("DEL", "events"), "the stream is gone", ""},
 		{"made anew with low ids", all(do("DEL", "events"), add(1, 3)), "before the position", ""},
-		{"made anew with high ids", all(do("DEL", "events"), add(11, 13)), "3 entries in all, fewer than the 5", "11 12 13"},
+		{"made anew with high ids", all(do("DEL", "events"), add(11, 13)), "only 3 entries were ever added to the stream, but 5 were read",
+			"11 12 13"},
 		{"made anew with ids around it", all(do("DEL", "events"), add(1, 3), add(11, 13)), "never deleted, so Redis has lost data",
 			"11 12 13"},
 	}
@@ -87,7 +88,7 @@ func TestGapIsNoticedCountedAndPassedOnlyIfAllowed(t *testing.T) {
 			if strings.Join(got, " ") != c.rest {
 				t.Errorf("read %v, want %s", got, c.rest)
 			}
-			// It is over, and what comes then is read.
+			// The job has continued after the gap, and reads newer entries.
 			after := g.stream(StreamOptions{})
 			db.drain(t, after)
 			g.fillStream(100, 101, nil)
@@ -102,7 +103,7 @@ func TestGapIsNoticedCountedAndPassedOnlyIfAllowed(t *testing.T) {
 	}
 }
 
-// A producer trims by MAXLEN while we read: what we have not read is not passed in silence.
+// A producer trims by MAXLEN while the source reads. Entries that were not read must not be skipped silently.
 func TestStreamTrimmedWhileItIsReadIsNoticed(t *testing.T) {
 	for _, carryOn := range []bool{false, true} {
 		g := newRig(t)
@@ -112,7 +113,7 @@ func TestStreamTrimmedWhileItIsReadIsNoticed(t *testing.T) {
 			o.OnGap = "continue"
 		}
 		src, db := g.stream(o), newDatabase()
-		reads := 0 // of the first page: it begins with one entry, then four
+		reads := 0 // how often the first page was read: it begins with one entry, and then four
 		src.Store = watched(g.store, func(step string) error {
 			if step == redistest.After("XRANGE") {
 				reads++

@@ -16,18 +16,19 @@ import (
 
 var lookScript = loadScript("stream_look", 2)
 
-// look looks at the stream from at, or from the noted position; without a noted position it notes note.
+// look looks at the stream from the id in the argument at, or from the recorded place if that id is "". If no place is recorded, look
+// records the place in the argument note.
 //
-// Lua copies each entry a few times, which takes Redis milliseconds for a megabyte, and XINFO returns two entries. So look uses a
-// transaction, and the script only where a transaction cannot answer: see briefly.
+// look prefers a transaction to a script. XINFO returns two entries, and a script would copy each of them a few times, which takes Redis
+// milliseconds for a megabyte. So look uses the script only if a transaction is not enough: see briefly.
 func (s *Stream) look(ctx context.Context, at, note string) (l place.Look, err error) {
 	c, err := s.Store.Conn(ctx, s.Live)
 	if err != nil {
 		return l, err
 	}
-	defer c.Close() // it goes back to the pool
+	defer c.Close() // returns it to the pool
 	l, ok, err := s.briefly(ctx, c, at)
-	if ok && note != "" && l.Noted == "" { // other jobs do not trim entries after a noted place
+	if ok && note != "" && l.Noted == "" { // other jobs do not trim entries after a recorded place
 		if _, err := s.note(ctx, note, "", 0); err != nil {
 			return l, err
 		}
@@ -63,9 +64,9 @@ func (s *Stream) lookByScript(ctx context.Context, at, note string) (l place.Loo
 	return l, nil
 }
 
-// briefly looks at the stream from at without reading its entries. ok is false where only the script can tell: the key is of another type
-// or being moved between two nodes of a Cluster, the user must not use transactions, the server only imitates Redis, or the noted place
-// has just changed.
+// briefly looks at the stream from the id in the argument at, without reading entries. The result ok is false if only the script can
+// answer: the key has another type, or is being moved between two nodes of a Cluster, or the recorded place has just changed. The result ok
+// is also false if the user lacks the permission for transactions, or the server only imitates Redis.
 func (s *Stream) briefly(ctx context.Context, c redisconn.Conn, at string) (l place.Look, ok bool, err error) {
 	ofNoted := at == ""
 	if ofNoted {
@@ -84,23 +85,23 @@ func (s *Stream) briefly(ctx context.Context, c redisconn.Conn, at string) (l pl
 	q.Read = func(a *redisconn.Answers) error {
 		replies, _ := a.Briefs[len(commands)-1].([]any)
 		l, ok = place.LookOf(replies, at)
-		ok = ok && (!ofNoted || idOfNoted(l.Noted) == at) // or the noted place has changed meanwhile
+		ok = ok && (!ofNoted || idOfNoted(l.Noted) == at) // otherwise the recorded place has changed meanwhile
 		return nil
 	}
 	err = c.Ask(ctx, q)
 	return l, ok, err
 }
 
-// idOfNoted is the id of a noted place; the id before all entries if none is noted.
+// idOfNoted returns the id of a recorded place, or the id before all entries if no place is recorded.
 func idOfNoted(noted string) string {
 	id, _, _ := strings.Cut(noted, " ")
 	return cmp.Or(id, place.ID{}.String())
 }
 
-// gapError tells an operator how to decide about a gap.
+// gapError returns the error about removed entries that the job has not read. The error says what an operator can do.
 func (s *Stream) gapError(at place.Place, missing string) error {
-	return fmt.Errorf("%w: stream %q has no entry %s any more, which is the position of job %q: %s. "+
-		"To go on behind the gap, set `on_gap: continue` for one run; to start again at `start`, delete the job's row for %q from "+
+	return fmt.Errorf("%w: stream %q no longer has entry %s, which is the position of job %q: %s. "+
+		"To continue after the gap, set `on_gap: continue` for one run; to start again at `start`, delete the job's row for %q from "+
 		"baton_position",
 		flush.ErrGap, s.Live, at.ID, s.Job, missing, s.Live)
 }

@@ -1,12 +1,12 @@
--- Looks at a stream from a position, and notes where a job is if nobody has yet.
+-- Looks at a stream from a position, and records the job's position if none is recorded yet.
 -- KEYS: stream, positions
--- ARGV: job, id of the position or "" for the noted one, position to note or ""
+-- ARGV: job, id of the position or "" for the recorded position, position to record or ""
 -- Reply: {type, length, last generated id, entries ever added or -1, highest deleted id or "", first id or "",
---         id of the position if that entry is there or "", first id behind it or "", noted position or ""}
+--         id of the position if that entry exists or "", first id after it or "", recorded position or ""}
 local found = redis.call('TYPE', KEYS[1]).ok
 local noted = redis.call('HGET', KEYS[2], ARGV[1]) or ''
 if ARGV[3] ~= '' and noted == '' then
-  redis.pcall('HSET', KEYS[2], ARGV[1], ARGV[3]) -- a courtesy: a user who may not write it is served all the same
+  redis.pcall('HSET', KEYS[2], ARGV[1], ARGV[3]) -- an error is ignored, because a user without this permission may still look
 end
 if found ~= 'stream' then
   return {found, 0, '0-0', -1, '', '', '', '', noted}
@@ -17,12 +17,12 @@ for i = 1, #told, 2 do
 end
 local function id(entries, n) return entries[n] and entries[n][1] or '' end
 local last = info['last-generated-id']
-if not last then -- an imitation of Redis
+if not last then -- the server only imitates Redis
   last = id(redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1), 1)
 end
--- Entries may be large, and Lua copies each a few times: no more of them are read than must be.
+-- As few entries as possible are read, because entries may be large, and Lua copies each of them a few times.
 local first, newest = info['first-entry'], info['last-entry']
-if newest == nil then -- an imitation of Redis
+if newest == nil then -- the server only imitates Redis
   first = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
 end
 local position = ARGV[2] ~= '' and ARGV[2] or string.match(noted, '^%d+%-%d+') or '0-0'
@@ -31,7 +31,7 @@ if newest and newest[1] == position then
   anchor = position
 elseif position == '0-0' then
   behind = first and first[1] or ''
-elseif first and first[1] == position and info['entries-added'] then -- that Redis knows exclusive ranges
+elseif first and first[1] == position and info['entries-added'] then -- such a Redis supports exclusive ranges
   anchor, behind = position, id(redis.call('XRANGE', KEYS[1], '(' .. position, '+', 'COUNT', 1), 1)
 else
   local at = redis.call('XRANGE', KEYS[1], position, '+', 'COUNT', 2)

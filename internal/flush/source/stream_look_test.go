@@ -13,7 +13,8 @@ import (
 	"baton/internal/redisconn/redistest"
 )
 
-// A transaction sees of a stream what the script sees, whatever has befallen it, and reads no entry.
+// The transaction must return the same state of a stream as the script, after every event in the stream. The transaction must read no
+// entry.
 func TestLooksByTransactionAndByScriptAreAlike(t *testing.T) {
 	for _, c := range gapCases() {
 		t.Run(c.what, func(t *testing.T) {
@@ -48,7 +49,7 @@ func TestLooksByTransactionAndByScriptAreAlike(t *testing.T) {
 	}
 }
 
-// Entries that are large are read once each, and their sizes are known without that.
+// Large entries are read only once each, and their sizes are known without reading them again.
 func TestLargeEntriesAreNotReadAgainAsAnchors(t *testing.T) {
 	g := newRig(t)
 	large := strings.Repeat("x", largeAnchor+1)
@@ -71,7 +72,7 @@ func TestLargeEntriesAreNotReadAgainAsAnchors(t *testing.T) {
 	}
 }
 
-// A large anchor proves, as any does, that nothing behind it was trimmed before it was read.
+// A large anchor proves, like any other, that no later entry was trimmed before it was read.
 func TestStreamOfLargeEntriesTrimmedWhileItIsReadIsNoticed(t *testing.T) {
 	for cut, gap := range map[string]bool{"4-0": false, "7-0": true} {
 		g := newRig(t)
@@ -99,7 +100,7 @@ func TestStreamOfLargeEntriesTrimmedWhileItIsReadIsNoticed(t *testing.T) {
 	}
 }
 
-// The place that is noted and what lies behind it are of one moment, also while a run notes another one.
+// The recorded place and the entries after it must belong to the same moment, even while a run records another place.
 func TestBacklogOfAStreamIsOfOneMoment(t *testing.T) {
 	g := newRig(t)
 	src := g.stream(StreamOptions{})

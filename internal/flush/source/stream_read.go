@@ -15,8 +15,8 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Read yields the entries up to the last one that Stage has seen, page by page. Each
-// page moves the position from the end of the page before.
+// Read yields the entries up to the last entry that Stage has seen, page by page. Each page moves the position from the end of the previous
+// page to its own end.
 func (s *Stream) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
 	s.mu.Lock()
 	r := s.staged
@@ -31,7 +31,7 @@ func (s *Stream) Read(ctx context.Context, st flush.Stage, yield func(flush.Page
 	if err != nil {
 		return err
 	}
-	defer c.Close() // it goes back to the pool
+	defer c.Close() // returns it to the pool
 	entries := newEntries(s.inputs, s.bytes)
 	entries.lastSize = r.anchorSize
 	for position, more := r.position, true; more; {
@@ -51,7 +51,8 @@ func (s *Stream) Read(ctx context.Context, st flush.Stage, yield func(flush.Page
 	return nil
 }
 
-// page reads until the page is full, and moves r's place to its end. An entry that is too long for this page waits for the next one.
+// page reads entries until the page is full, and moves the place in r to the end of the page. If an entry is too long for this page, the
+// next page gets it.
 func (s *Stream) page(ctx context.Context, c redisconn.Conn, r *streamStage, entries *entries) (page []row.Record, more bool, err error) {
 	for left := s.bytes; len(page) < s.pageRows && left > 0; {
 		if len(entries.waits) == 0 {
@@ -70,7 +71,7 @@ func (s *Stream) page(ctx context.Context, c redisconn.Conn, r *streamStage, ent
 				return nil, false, err
 			}
 		}
-		if len(page)+n > cap(page) { // in a few steps, and not beyond the size of a page
+		if len(page)+n > cap(page) { // the capacity grows in a few steps, and not beyond the size of a page
 			page = slices.Grow(page, max(n, min(3*len(page), s.pageRows-len(page))))
 		}
 		page = append(page, entries.waits[:n]...)
@@ -86,7 +87,8 @@ func (s *Stream) page(ctx context.Context, c redisconn.Conn, r *streamStage, ent
 	return page, true, nil
 }
 
-// ask reads some entries after r's place, at most that many. whole is false where they do not join the entries read before.
+// ask reads some entries after the place in r. The argument most limits their number. The result whole is false if these entries do not
+// follow directly after the entries that were read before.
 func (s *Stream) ask(ctx context.Context, c redisconn.Conn, r *streamStage, entries *entries, most int) (whole bool, err error) {
 	want, done := min(entries.pace.Depth(), most), false
 	if r.anchor && entries.lastSize > largeAnchor {
@@ -105,11 +107,13 @@ func (s *Stream) ask(ctx context.Context, c redisconn.Conn, r *streamStage, entr
 	return s.joins(ctx, r, entries.first)
 }
 
-// largeAnchor is the length in bytes from which on an anchor is not read again with the entries after it.
+// largeAnchor is the minimum length in bytes of a large anchor. An anchor is the last entry that was read. The next entries are read
+// together with the anchor, unless the anchor is large.
 const largeAnchor = 64 << 10
 
-// behindLarge reads some entries after an anchor without the anchor, and then whether the anchor is still there: trimming begins at the
-// oldest entry, so no entry read before it was trimmed. done is false if the stream is being moved to another node of a Cluster.
+// behindLarge reads some entries after a large anchor (the last entry that was read), without the anchor. Then it checks that the anchor
+// still exists. Because trimming begins at the oldest entry, no entry after an existing anchor was trimmed. The result done is false if the
+// stream is being moved to another node of a Cluster.
 func (s *Stream) behindLarge(
 	ctx context.Context, c redisconn.Conn, r *streamStage, entries *entries, want int,
 ) (done bool, err error) {
@@ -139,7 +143,8 @@ func (s *Stream) behindLarge(
 	return done, err
 }
 
-// advance moves the place to the last read entry, which becomes the anchor of the next reading.
+// advance moves the place to the last entry that was read, which becomes the anchor of the next reading. The argument by is the number of
+// entries that were read.
 func (r *streamStage) advance(last place.ID, by int) {
 	if by == 0 {
 		return
@@ -152,12 +157,13 @@ func (r *streamStage) advance(last place.ID, by int) {
 	r.from.ID, r.anchor = last, true
 }
 
-// end is at the last entry that Stage has seen. Its number is certain, even if entries before it were deleted.
+// end sets the ordinal number of the place to that of the last entry that Stage has seen. The number of that entry is certain, even if
+// entries before it were deleted.
 func (r *streamStage) end() { r.from.Ordinal = r.until.Ordinal }
 
-// joins reports whether the entries from first on follow the last read ones. If not, the stream was
-// trimmed meanwhile, or entries were deleted. Unless on_gap is stop, the stage ends here, and the
-// next one reports the gap.
+// joins reports whether the entries from first on follow directly after the last entry that was read. If they do not follow directly, the
+// stream was trimmed meanwhile, or entries were deleted. If unread entries were lost and on_gap is "stop", joins returns the error of
+// gapError. If joins returns false without an error, the stage ends here, and the next stage decides how to continue.
 func (s *Stream) joins(ctx context.Context, r *streamStage, first place.ID) (bool, error) {
 	if r.anchor && first == r.from.ID || !r.anchor && first == r.behind {
 		return true, nil
@@ -173,25 +179,26 @@ func (s *Stream) joins(ctx context.Context, r *streamStage, first place.ID) (boo
 	return false, nil
 }
 
-// entries reads what XRANGE replies.
+// entries decodes the reply of XRANGE.
 type entries struct {
 	inputs      []string
 	pace        redisconn.Pace
-	first, last place.ID     // of the last reply; zero if it had none
-	found       int          // how many entries it had
-	lastSize    int          // the bytes of the last one, or of the anchor; 0 for unknown
+	first, last place.ID     // the ids in the last reply; zero if the reply had no entries
+	found       int          // the number of entries in the last reply
+	lastSize    int          // the bytes of the last entry, or of the anchor; 0: unknown
 	waits       []row.Record // entries that are not in a page yet
-	ended       bool         // no entries follow
+	ended       bool         // no more entries follow
 }
 
-// mostEntries is the maximum number of entries per command: their lengths are unknown beforehand.
+// mostEntries limits the number of entries that one command reads, because the lengths of the entries are not known before they are read.
 const mostEntries = 128
 
 func newEntries(inputs []string, page int) *entries {
 	return &entries{inputs: inputs, pace: redisconn.NewPace(mostEntries, paging.Reply(page))}
 }
 
-// read adds a record for each of at most count entries from one on, without that one itself.
+// read reads at most count entries, beginning at the id in the argument from. It adds a record for each of them, except for an entry with
+// exactly that id.
 func (d *entries) read(
 	ctx context.Context, c redisconn.Conn, records []row.Record, key string, from place.ID, until string, count int,
 ) ([]row.Record, error) {
@@ -204,7 +211,8 @@ func (d *entries) read(
 
 var errNoEntry = errors.New("the server's answer is not a list of entries")
 
-// decode adds a record for each entry except the one with the id skip, which may be the first. The texts of a reply share one allocation.
+// decode adds a record for each entry except an entry with the id skip, which can only be the first entry. The texts of a reply share one
+// allocation.
 func (d *entries) decode(records []row.Record, a *redisconn.Answers, skip place.ID) ([]row.Record, error) {
 	d.first, d.last, d.found = place.ID{}, place.ID{}, a.Replies[0].Elements
 	texts := textReader{texts: a.Take(), sizes: a.Sizes}
@@ -229,7 +237,7 @@ func (d *entries) decode(records []row.Record, a *redisconn.Answers, skip place.
 			}
 			if d.first == skip {
 				texts.skip(fields)
-				if 2*len(texts.texts) < len(a.All) { // the other texts would keep a large anchor in memory
+				if 2*len(texts.texts) < len(a.All) { // otherwise the texts of the other entries would keep a large anchor in memory
 					texts.texts = strings.Clone(texts.texts)
 				}
 				continue
@@ -252,7 +260,7 @@ func (d *entries) decode(records []row.Record, a *redisconn.Answers, skip place.
 	return records, err
 }
 
-// fields reads an entry's fields, and keeps those that are inputs. An entry with a field twice is ambiguous and becomes a dead letter.
+// fields reads an entry's fields, and keeps those that are inputs. An entry that has an input twice is ambiguous and becomes a dead letter.
 func (d *entries) fields(record *row.Record, texts *textReader, fields int) (misfortune, err error) {
 	for i, input := range d.inputs {
 		if input == row.InputID {
@@ -270,7 +278,7 @@ func (d *entries) fields(record *row.Record, texts *textReader, fields int) (mis
 			continue
 		}
 		if record.Inputs[next].OK {
-			misfortune = errors.Join(misfortune, fmt.Errorf("field %q is there more than once, also with %q", name, value))
+			misfortune = errors.Join(misfortune, fmt.Errorf("field %q occurs more than once, also with the value %q", name, value))
 			continue
 		}
 		record.Inputs[next] = row.Raw{Text: value, OK: true}
@@ -278,13 +286,13 @@ func (d *entries) fields(record *row.Record, texts *textReader, fields int) (mis
 	return misfortune, nil
 }
 
-// textReader takes texts one by one.
+// textReader reads texts one by one.
 type textReader struct {
 	texts string
 	sizes []int
 }
 
-// next is the next text; ok is false if no text is left, or the reply has something else there.
+// next returns the next text. The result ok is false if no text is left, or if the reply has another type there.
 func (t *textReader) next() (text string, ok bool) {
 	if len(t.sizes) == 0 || t.sizes[0] < 0 {
 		return "", false
@@ -294,7 +302,7 @@ func (t *textReader) next() (text string, ok bool) {
 	return text, true
 }
 
-// array is the number of elements of the array that begins here.
+// array returns the number of elements of the array that begins at this place of the reply.
 func (t *textReader) array() (elements int, ok bool) {
 	if len(t.sizes) == 0 || redisconn.Nested(t.sizes[0]) < 0 {
 		return 0, false
@@ -303,7 +311,7 @@ func (t *textReader) array() (elements int, ok bool) {
 	return elements, true
 }
 
-// skip leaves texts out.
+// skip skips the next n texts.
 func (t *textReader) skip(n int) {
 	for range n {
 		_, _ = t.next()

@@ -9,12 +9,12 @@ import (
 	"baton/internal/redisconn/redistest"
 )
 
-// Where the position's own entry is not there, what is read first must be what was seen to
-// come first: else a producer that trims just then takes entries away unnoticed.
+// If the position's own entry is missing, the first entry that is read must be the one that was seen first. Otherwise a producer that trims
+// just then would remove entries unnoticed.
 func TestStreamTrimmedBeforeItsFirstEntryIsReadIsNoticed(t *testing.T) {
 	for _, c := range []struct {
 		what string
-		read bool // up to 5, and that was trimmed
+		read bool // up to 5, and then trimmed
 		trim string
 	}{{"nothing was read yet", false, "3"}, {"the position was trimmed", true, "8"}} {
 		t.Run(c.what, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestStreamTrimmedBeforeItsFirstEntryIsReadIsNoticed(t *testing.T) {
 				return nil
 			})
 			_, err := db.flush(t.Context(), src, nil)
-			if !errors.Is(err, flush.ErrGap) || !strings.Contains(err.Error(), "2 entries behind it were trimmed") {
+			if !errors.Is(err, flush.ErrGap) || !strings.Contains(err.Error(), "2 entries after it were trimmed") {
 				t.Errorf("flush: %v; want to be told that 2 entries are gone", err)
 			}
 			if len(db.rows()) != before {

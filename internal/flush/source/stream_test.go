@@ -49,7 +49,7 @@ func (g *rig) fillStream(from, to int, want map[string]string) {
 	g.Do("")
 }
 
-// ids are those of the stream's entries, in short: "3 4 5" for 3-0, 4-0 and 5-0.
+// ids returns the ids of the stream's entries in short form: "3 4 5" for 3-0, 4-0 and 5-0.
 func (g *rig) ids() string {
 	g.T.Helper()
 	entries, err := redis.Values(g.Do("XRANGE", "events", "-", "+"), nil)
@@ -185,7 +185,7 @@ func TestFieldsOfEntriesAreReadAsTheyAre(t *testing.T) {
 		}
 	}
 	want := []string{
-		"1-0: " + odd + "|1-0|empty name", "2-0: -|2-0|-", `3-0: 1|3-0|- field "n" is there more than once, also with "2"`,
+		"1-0: " + odd + "|1-0|empty name", "2-0: -|2-0|-", `3-0: 1|3-0|- field "n" occurs more than once, also with the value "2"`,
 		"4-0: |4-0|-", "5-0: 5|5-0|-",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -193,8 +193,7 @@ func TestFieldsOfEntriesAreReadAsTheyAre(t *testing.T) {
 	}
 }
 
-// A page ends when it is full by rows or by bytes, and no reply is much longer than
-// the budget allows.
+// A page ends when it is full by rows or by bytes. No reply is much longer than the budget allows.
 func TestStreamIsReadWithinItsMemory(t *testing.T) {
 	g := newRig(t)
 	long := strings.Repeat("x", 100_000)
@@ -218,7 +217,7 @@ func TestStreamIsReadWithinItsMemory(t *testing.T) {
 	}
 }
 
-// The highest ids there are: Lua counts to 2^53 only.
+// These are the highest possible ids: Lua counts only up to 2^53.
 func TestIdsOf64BitsAreCompared(t *testing.T) {
 	g := newRig(t)
 	zero := time.Duration(0)
@@ -244,7 +243,7 @@ func TestIdsOf64BitsAreCompared(t *testing.T) {
 	}
 }
 
-// A user who may read and nothing else is served, but noted nowhere.
+// The source must work for a user who may only read. It records no place then.
 func TestStreamIsReadByAUserWhoMayOnlyRead(t *testing.T) {
 	g := newRig(t)
 	want := map[string]string{}

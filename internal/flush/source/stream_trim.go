@@ -14,14 +14,14 @@ import (
 	"baton/internal/redisconn"
 )
 
-// trimStep and trimBytes bound the entries that one command trims, and about their bytes: Redis serves no other client meanwhile. trimIDs
-// bounds the bytes of those that a script reads for their ids.
+// trimStep limits the entries that one command trims, and trimBytes limits approximately their bytes, because Redis serves no other client
+// while the command runs. trimIDs limits the bytes of the entries that a script reads for their ids.
 const trimStep, trimBytes, trimIDs = 10_000, 4 << 20, 256 << 10
 
 var trimScript = loadScript("stream_trim", 2)
 
-// Discard records the job's place and, if configured, trims flushed entries: none that another job has not read, none younger than
-// Retain, and not the one at the position. That one proves to the next run that nothing was trimmed too early.
+// Discard records the job's place and, if configured, trims flushed entries. It keeps entries that another job has not read, entries
+// younger than Retain, and the entry at the job's position. The last of these proves to the next run that nothing was trimmed too early.
 func (s *Stream) Discard(ctx context.Context, _ flush.Stage) error {
 	s.mu.Lock()
 	at, first := s.committed, s.staged.first
@@ -32,8 +32,8 @@ func (s *Stream) Discard(ctx context.Context, _ flush.Stage) error {
 	return s.trim(ctx, *at, first)
 }
 
-// trim notes that the database is at a place, and trims entries before it. first is the bytes of the stream's first entry, or 0 for
-// unknown.
+// trim records the place that is in the database, and trims entries before this place. The argument first is the size of the stream's first
+// entry in bytes, or 0 if the size is unknown.
 func (s *Stream) trim(ctx context.Context, at place.Place, first int) error {
 	retain := ""
 	if s.retain != nil {
@@ -50,16 +50,16 @@ func (s *Stream) trim(ctx context.Context, at place.Place, first int) error {
 	}
 }
 
-// note notes a place, and trims some entries before it if retain says how long entries stay. It returns whether there may be more to
-// trim.
+// note records a place. If retain is not "", note trims some entries before the place. It reports whether there may be more to trim.
 func (s *Stream) note(ctx context.Context, place, retain string, first int) (more bool, err error) {
 	nodes, exact := trimSteps(first)
 	return redis.Bool(s.Script(ctx, "trim", trimScript, s.Live, s.positions(), s.Job, place, retain, nodes, exact))
 }
 
-// trimSteps are how many entries one command trims: in whole nodes of the stream, and from the node that must not go as a whole. To free
-// a large entry takes long. The first entry tells how many fit: a large entry has a node of its own, if Redis is configured as usual; for
-// small entries the command must allow at least a whole node.
+// trimSteps returns how many entries one command trims. The result nodes is the number for a command that trims only whole nodes of the
+// stream. The result exact is the number for a command that trims a part of a node. Redis needs long to free large entries, so the numbers
+// depend on the size of the first entry. If Redis is configured as usual, a large entry has its own node. For small entries, nodes must
+// allow at least one whole node.
 func trimSteps(first int) (nodes, exact int) {
 	const large, node, ids = 4096, 100, 1000
 	least := node
@@ -70,13 +70,13 @@ func trimSteps(first int) (nodes, exact int) {
 	return nodes, max(1, min(nodes, ids, trimIDs/max(1, first)))
 }
 
-// firstSize is the bytes of the stream's first entry; 0 if there is none, or if this server does not report it.
+// firstSize returns the bytes of the stream's first entry. It returns 0 for an empty stream, and if this server does not report the size.
 func (s *Stream) firstSize(ctx context.Context) (size int, err error) {
 	c, err := s.Store.Conn(ctx, s.Live)
 	if err != nil {
 		return 0, err
 	}
-	defer c.Close() // it goes back to the pool
+	defer c.Close() // returns it to the pool
 	q := questionOf(redisconn.Cmd("XRANGE", s.Live, "-", "+", "COUNT", 1))
 	q.Brief = func(int) bool { return true }
 	q.Read = func(a *redisconn.Answers) error {
@@ -89,9 +89,9 @@ func (s *Stream) firstSize(ctx context.Context) (size int, err error) {
 	return size, s.Fail("trim", err)
 }
 
-// Backlog counts the entries that the job has not read, from its noted place on: never too few, but too many until the end of a run, and
-// where entries before the position were deleted. A Redis before 7.0 does not count added entries: there it is 0 at the end of the
-// stream, otherwise the number of all entries.
+// Backlog counts the entries after the job's recorded place. It never counts too few. It counts too many entries until the end of a run,
+// and if entries before the position were deleted. A Redis before 7.0 does not count added entries. With such a Redis, Backlog is 0 for a
+// job at the end of the stream, and otherwise the number of all entries.
 func (s *Stream) Backlog(ctx context.Context) (int64, error) {
 	at, l, err := s.noted(ctx)
 	if err != nil {
@@ -100,7 +100,8 @@ func (s *Stream) Backlog(ctx context.Context) (int64, error) {
 	return l.Pending(at), nil
 }
 
-// noted looks from the job's noted place, from a later one it has reached, or from where it will begin.
+// noted looks at the stream from the job's recorded place, from a later place that this process has committed, or from the place where the
+// job will begin.
 func (s *Stream) noted(ctx context.Context) (at place.Place, l place.Look, err error) {
 	if l, err = s.look(ctx, "", ""); err != nil {
 		return at, l, err
@@ -113,13 +114,13 @@ func (s *Stream) noted(ctx context.Context) (at place.Place, l place.Look, err e
 		if at, err = place.Parse(l.Noted); err != nil {
 			return at, l, s.Fail("find where the job is in", err)
 		}
-		if known == nil || known.ID.Compare(at.ID) <= 0 { // another node may have led since
+		if known == nil || known.ID.Compare(at.ID) <= 0 { // another node may have moved the recorded place since then
 			return at, l, nil
 		}
 		at = *known
 	case known != nil:
 		at = *known
-	case s.start == startEnd: // nothing counts until the job begins
+	case s.start == startEnd: // before the job begins, no entry is pending
 		return at, place.Look{}, nil
 	default:
 		at = place.Place{ID: s.startID}
@@ -128,7 +129,7 @@ func (s *Stream) noted(ctx context.Context) (at place.Place, l place.Look, err e
 	return at, l, err
 }
 
-// Peek reads the first n entries that are pending, from the job's noted place on. It changes nothing.
+// Peek reads the first n pending entries, from the job's recorded place on. It changes nothing.
 func (s *Stream) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	at, l, err := s.noted(ctx)
 	if err != nil || n < 1 || l.Behind == (place.ID{}) {
@@ -138,7 +139,7 @@ func (s *Stream) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close() // it goes back to the pool
+	defer c.Close() // returns it to the pool
 	entries := newEntries(s.inputs, s.bytes)
 	var records []row.Record
 	for from := at.ID; len(records) < n; from = entries.last {
@@ -153,21 +154,21 @@ func (s *Stream) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	return records[:min(n, len(records))], nil
 }
 
-// rewound reports whether the stream was made again, or has lost entries, before an id: new entries with lower ids would never wake a
-// reader that waits behind that id.
+// rewound reports whether the stream was created again, or has lost entries before an id. In these cases new entries may have lower ids, so
+// a reader that waits for entries after that id would not wake up.
 func (s *Stream) rewound(ctx context.Context, id place.ID) (bool, error) {
 	l, err := s.look(ctx, id.String(), "")
 	return l.Exists && l.Last.Compare(id) < 0, err
 }
 
-// Wait returns when there are entries after the last committed one, or ctx has ended, or when the stream ends before that one, and
-// perhaps earlier. It blocks, and changes nothing.
+// Wait returns when there are entries after the last committed entry, when ctx has ended, or when the stream ends before that entry. It may
+// return earlier. It uses a blocking command, and changes nothing.
 func (s *Stream) Wait(ctx context.Context) error {
 	s.mu.Lock()
 	at := s.committed
 	s.mu.Unlock()
 	if at == nil {
-		return nil // Stage will find out
+		return nil // the position is unknown, so a run must find out whether there are entries
 	}
 	err := s.Store.Block(ctx, s.Live, func(c redis.Conn, atMost time.Duration) (bool, error) {
 		_, err := redis.Values(redis.DoContext(c, ctx, "XREAD", "COUNT", 1, "BLOCK", max(1, atMost.Milliseconds()), "STREAMS", s.Live,

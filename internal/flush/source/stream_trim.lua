@@ -1,11 +1,11 @@
--- Notes up to where a job has read a stream, and trims what all jobs have read and is old enough. An entry that a job is
--- at stays: by it the job will know that nothing was trimmed too early.
+-- Records the position up to which a job has read a stream, and trims entries that all jobs have read and that are old enough.
+-- The entry at a job's position is kept. It shows the job later that no entry was trimmed before the job has read it.
 -- KEYS: stream, positions
--- ARGV: job, its position, ms that entries are to stay or "" to trim nothing, entries to trim at most, and of those that are
---       trimmed one by one
+-- ARGV: job, its position, milliseconds for which entries stay or "" to trim nothing, maximum entries to trim, and the maximum
+--       if single entries are trimmed
 -- Reply: 1 if there may be more to trim, else 0
 --
--- Ids have 64 bits twice, more than Lua's numbers: they are compared as texts.
+-- Ids are compared as texts, because an id has two numbers of 64 bits, and Lua's numbers have fewer bits.
 local function less(a, b)
   return #a < #b or #a == #b and a < b
 end
@@ -36,7 +36,8 @@ if ARGV[3] ~= '' then
       upto = old
     end
   end
-  -- Whole nodes of the stream first. What is left is part of one, which may have any length (stream-node-max-entries, -bytes).
+  -- Whole nodes of the stream are trimmed first. The remaining entries are in a part of one node, which may have any length
+  -- (stream-node-max-entries, stream-node-max-bytes).
   if upto == '0-0' then
     more = 0
   elseif redis.call('XTRIM', KEYS[1], 'MINID', '~', upto, 'LIMIT', ARGV[4]) > 0 then
@@ -52,6 +53,6 @@ if ARGV[3] ~= '' then
     end
   end
 end
--- It comes last: trimming needs no memory, and must go on when there is none. It is a courtesy.
+-- The position is recorded last, and an error is ignored. Trimming needs no memory, and must work if the memory is full.
 redis.pcall('HSET', KEYS[2], ARGV[1], ARGV[2])
 return more

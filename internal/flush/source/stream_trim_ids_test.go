@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Of the ids of a millisecond the tenth comes after the ninth, not before the second.
+// Of the ids of a millisecond, the tenth comes after the ninth, and not before the second.
 func TestStreamIsTrimmedBehindASlowerJobOfTheSameMillisecond(t *testing.T) {
 	g := newRig(t)
 	zero := time.Duration(0)

@@ -35,13 +35,13 @@ func TestStreamIsTrimmedBehindEverybodyAndKeepsItsAnchor(t *testing.T) {
 	left("8 9")
 	other.drain(t, slow)
 	g.fillStream(10, 11, nil)
-	db.drain(t, g.stream(StreamOptions{Retain: &hour})) // by ids of long ago nothing is young
+	db.drain(t, g.stream(StreamOptions{Retain: &hour})) // the ids are from long ago, so no entry is young
 	left("9 10 11")
 	other.drain(t, slow)
 	if len(db.rows()) != 11 || len(other.rows()) != 7 {
 		t.Errorf("%d and %d rows, want 11 and the 7 since the other began", len(db.rows()), len(other.rows()))
 	}
-	// Entries of today stay for an hour; no retain at all leaves everything.
+	// Entries of today stay for an hour. Without retain, all entries stay.
 	for range 2 {
 		g.Do("XADD", "events", "*", "n", 1)
 	}
@@ -52,8 +52,8 @@ func TestStreamIsTrimmedBehindEverybodyAndKeepsItsAnchor(t *testing.T) {
 	}
 }
 
-// Whole nodes of a stream go by the thousand, and what is left of one by few. Where Redis is configured to keep all in one
-// node, all goes by few.
+// Whole nodes of a stream are trimmed by the thousand, and the rest of a node by a few entries. If Redis keeps all entries in one node, all
+// are trimmed by a few.
 func TestLongStreamIsTrimmedInSteps(t *testing.T) {
 	for name, c := range map[string]struct {
 		nodeBytes int // 0: as usual
@@ -72,7 +72,7 @@ func TestLongStreamIsTrimmedInSteps(t *testing.T) {
 	}
 }
 
-// trimsInSteps flushes a long stream, of which only the anchor is left.
+// trimsInSteps flushes a long stream. Afterwards only the anchor is left.
 func (g *rig) trimsInSteps(want int64) {
 	g.T.Helper()
 	zero := time.Duration(0)
@@ -91,7 +91,7 @@ func (g *rig) trimsInSteps(want int64) {
 	if _, err := db.flush(g.T.Context(), src, nil); err != nil {
 		g.T.Fatal(err)
 	}
-	const begun = 1 // the job's place is noted before anything is read
+	const begun = 1 // the job's place is recorded before anything is read
 	if got := g.ids(); got != "25050" || steps.Load() != begun+want || len(db.rows()) != 25_050 {
 		g.T.Errorf("after %d steps left: %.40s, of %d rows", steps.Load(), got, len(db.rows()))
 	}

@@ -7,10 +7,10 @@ import (
 	"baton/internal/redisconn"
 )
 
-// watches have the watch of every store.
+// watches has the watch of every store.
 var watches sync.Map
 
-// watch is another store on the same Redis, of whose steps one observer hears.
+// watch is another store on the same Redis. An observer is called at its steps.
 type watch struct {
 	store   *redisconn.Store
 	observe atomic.Pointer[func(step string) error]
@@ -23,8 +23,8 @@ func (w *watch) step(step string) error {
 	return nil
 }
 
-// watched is a store on the same Redis of whose steps observe hears, and who heard of them
-// before hears no more. nil: nobody hears.
+// watched returns another store on the same Redis. observe is called at its steps, and the previous observer is no longer called. If
+// observe is nil, no observer is called.
 func watched(s *redisconn.Store, observe func(step string) error) *redisconn.Store {
 	if observe == nil {
 		return s

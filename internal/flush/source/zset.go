@@ -17,12 +17,12 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Zset reads the changed members of one sorted set by an index: a flush.Source. A member with its
-// score is a row.
+// Zset reads the changed members of one sorted set. An index lists the changed members. Zset is a flush.Source. A member with its score is
+// a row.
 type Zset struct{ indexed }
 
-// NewZset checks the options; it does not connect. Key is the sorted set's, Inputs are
-// $member and $score.
+// NewZset checks the options and does not connect. In the options, Key is the key of the sorted set, and Inputs may contain $member and
+// $score.
 func NewZset(store *redisconn.Store, o IndexedOptions) (*Zset, error) {
 	for _, input := range o.Inputs {
 		if input != row.InputMember && input != row.InputScore {
@@ -39,7 +39,7 @@ func NewZset(store *redisconn.Store, o IndexedOptions) (*Zset, error) {
 	return &Zset{of}, nil
 }
 
-// ReadMembers yields the records of members in their order, page by page.
+// ReadMembers yields the records of the given members, in the given order, page by page.
 func (s *Zset) ReadMembers(ctx context.Context, members []string, yield func([]row.Record) error) error {
 	for pages := paging.NewFiller(s.bytes); len(members) > 0; {
 		records, err := s.readRows(ctx, nil, members, &pages)
@@ -54,11 +54,13 @@ func (s *Zset) ReadMembers(ctx context.Context, members []string, yield func([]r
 	return nil
 }
 
-// checkBoard refuses to stage the sorted set itself: it would be gone when it is read.
+// checkBoard refuses a configuration in which the index is the sorted set itself, because staging would rename the sorted set before its
+// members are read.
 func checkBoard(key, changed string) error {
 	if key == changed {
-		return fmt.Errorf("changed: %q is the sorted set itself, which would be taken out of Redis: name a set of the members that "+
-			"have changed", key)
+		return fmt.Errorf("changed: %q is the sorted set itself, which the flush would remove from Redis: set `changed` to "+
+			"the key of a set "+
+			"of changed members", key)
 	}
 	_, err := spec.Named("zset").Keys(key)
 	return err
@@ -72,7 +74,7 @@ type scores struct {
 	inputs []string
 }
 
-// readRows reads the scores of members in their order, until the page is full.
+// readRows reads the scores of members, in the given order, until the page is full.
 func (s *scores) readRows(ctx context.Context, _ redisconn.Conn, members []string, p *paging.Filler) ([]row.Record, error) {
 	return p.Fill(members, func(members []string) ([]row.Record, error) {
 		members = members[:cutTo(members, mostAsked)]
@@ -88,10 +90,10 @@ func (s *scores) readRows(ctx context.Context, _ redisconn.Conn, members []strin
 	})
 }
 
-// mostAsked bounds the bytes of members in one command.
+// mostAsked limits the total length, in bytes, of the members in one command.
 const mostAsked = 1 << 20
 
-// cutTo is how many of the texts fit that many bytes together, at least one.
+// cutTo returns how many of the texts together fit into the given number of bytes. It returns at least 1.
 func cutTo(texts []string, bytes int) int {
 	n := 0
 	for ; n < len(texts); n++ {
@@ -102,15 +104,15 @@ func cutTo(texts []string, bytes int) int {
 	return n
 }
 
-// ask asks for scores; the reply for a missing member is nil.
+// ask reads the scores of members. The reply for a missing member is nil.
 func (s *scores) ask(ctx context.Context, members []string) ([]any, error) {
 	texts, err := redis.Values(s.redis.Run(ctx, s.key, func(c redis.Conn) (any, error) {
 		return redis.DoContext(c, ctx, "ZMSCORE", redis.Args{s.key}.AddFlat(members)...)
 	}))
 	var refusal redis.Error
 	if errors.As(err, &refusal) && redisconn.Code(refusal) == "WRONGTYPE" {
-		return nil, fmt.Errorf("%w: %q is no sorted set, and job %q needs one there: correct the key in the job's configuration, or move "+
-			"what is in the way with RENAME", staging.ErrWrongType, s.key, s.job)
+		return nil, fmt.Errorf("%w: %q is not a sorted set, but job %q needs a sorted set: correct the key in the job's configuration, or "+
+			"RENAME this key", staging.ErrWrongType, s.key, s.job)
 	}
 	if err == nil && len(texts) != len(members) {
 		err = fmt.Errorf("%d scores of %d members", len(texts), len(members))
@@ -132,8 +134,8 @@ func (s *scores) record(member string, score any) row.Record {
 	return r
 }
 
-// scoreText writes a score as the shortest decimal of the same 64-bit float, and a whole number with all its digits. Versions of Redis
-// write the same score in different ways: 0.10000000000000001, or 1.152921504606847e+18 for 2^60.
+// scoreText formats a score as the shortest decimal number that gives the same 64-bit float. It writes a whole number with all its digits.
+// Versions of Redis format the same score in different ways: 0.10000000000000001, or 1.152921504606847e+18 for 2^60.
 func scoreText(text string) string {
 	score, err := strconv.ParseFloat(text, 64)
 	size := math.Abs(score)
@@ -153,7 +155,7 @@ var zsetSpec = Spec{
 	idle: staging.Beside,
 	inputs: func(o Options) (row.Inputs, error) {
 		return row.Inputs{Names: []string{row.InputMember, row.InputScore}, Lacks: map[string]string{
-			"$rank": "one ZADD changes the ranks of other members, which no mark covers. Make a view of the table, with " +
+			"$rank": "one ZADD changes the ranks of other members, which are not marked as changed. Make a view of the table, with " +
 				"rank() OVER (ORDER BY score DESC)",
 		}}, checkBoard(o.Key, o.Changed)
 	},

@@ -35,7 +35,7 @@ func zsetOn(t testing.TB, store *redisconn.Store, o IndexedOptions) *Zset {
 	return made(t, NewZset, store, o)
 }
 
-// score sets a score the way a producer must; nil takes the member out.
+// score sets a score as a producer must; nil removes the member.
 func (g *rig) score(zset bool, member string, score any) {
 	g.T.Helper()
 	g.Send("MULTI")
@@ -52,7 +52,7 @@ func (g *rig) score(zset bool, member string, score any) {
 	g.Do("EXEC")
 }
 
-// all are the records of what is pending, as texts by their member.
+// all returns the pending records, as texts by their member.
 func all(t *testing.T, src flush.Source) map[string]string {
 	t.Helper()
 	got := map[string]string{}
@@ -134,7 +134,7 @@ func TestWhatBecomesOfARowWhoseMemberIsGoneIsTheJobsChoice(t *testing.T) {
 	}
 }
 
-// A double has other texts in other versions of Redis; the score is the same.
+// Versions of Redis write the same double as different texts. The score stays the same.
 func TestScoresArriveExactly(t *testing.T) {
 	for text, want := range map[string]string{
 		"0": "0", "-0": "0", "3": "3", "-17": "-17", "0.1": "0.1", "0.10000000000000001": "0.1", "2.5": "2.5",
@@ -164,7 +164,7 @@ func TestScoresArriveExactly(t *testing.T) {
 	}
 }
 
-// One command for each member would be slow, and one for all would hold Redis up.
+// One command for each member would be slow, and one command for all would block Redis.
 func TestAnIndexOfManyMembersIsReadInPages(t *testing.T) {
 	t.Parallel()
 	g, db := newRig(t), newDatabase()
@@ -200,7 +200,7 @@ func TestAKeyThatIsNoSortedSetFailsTheRunAndLosesNothing(t *testing.T) {
 	g.Do("RPUSH", "board", "x")
 	g.Do("SADD", "changed:board", "a")
 	_, err := db.flush(t.Context(), src, nil)
-	if !errors.Is(err, staging.ErrWrongType) || !strings.Contains(err.Error(), `"board" is no sorted set`) ||
+	if !errors.Is(err, staging.ErrWrongType) || !strings.Contains(err.Error(), `"board" is not a sorted set`) ||
 		!strings.Contains(err.Error(), "correct the key") {
 		t.Errorf("a list: %v", err)
 	}
@@ -225,8 +225,7 @@ func TestMarkedMembersAreFlushedAgain(t *testing.T) {
 	same(t, "records", map[string]string{"a": "a|1", "c": "c|- gone"}, all(t, src))
 }
 
-// Key and index are in different slots, and that of the key is on its way, with the key on
-// the old node and then on the new one.
+// Key and index are in different slots. The slot of the key is moving, with the key on the old node and then on the new one.
 func TestMembersAreReadFromAClusterWhileTheirSlotMoves(t *testing.T) {
 	t.Parallel()
 	g := newClusterRig(t)
@@ -293,7 +292,7 @@ func TestASortedSetOfWrongOptionsIsRefused(t *testing.T) {
 	if err := spec.Check(d.Inputs, false); err == nil || !strings.Contains(err.Error(), "ORDER BY score DESC") {
 		t.Errorf("a rank: %v", err)
 	}
-	if p := d.Access(false, false).Places; len(p) != 1 || p[0].Key != "changed:board" || p[0].Names["R"] != "board" {
+	if p := d.Access(false, false).Keys; len(p) != 1 || p[0].Key != "changed:board" || p[0].Names["R"] != "board" {
 		t.Errorf("it uses %+v", p)
 	}
 }

@@ -11,17 +11,17 @@ import (
 	"baton/internal/flush/row"
 )
 
-// errApplied ends a transaction whose batch is in the ledger already.
+// errApplied ends a transaction whose batch is already in the ledger.
 var errApplied = errors.New("the ledger has this batch already")
 
-// Apply writes one batch in one transaction: see flush.Sink, and the package's
-// documentation for why applying it again after any error is safe.
+// Apply implements flush.Sink. It writes one batch in one transaction. The package's documentation says why a batch may be applied again
+// after any error.
 func (s *Store) Apply(ctx context.Context, f flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
-	if b.Turn != nil && s.dialect.OneWriter { // otherwise the batches before could not write
-		if err := b.Turn(ctx); err != nil {
+	if b.AwaitTurn != nil && s.dialect.OneWriter { // otherwise the earlier batches could not write
+		if err := b.AwaitTurn(ctx); err != nil {
 			return flush.Outcome{}, s.failed(ctx, "wait for the batches before", err)
 		}
-		b.Turn = func(context.Context) error { return nil }
+		b.AwaitTurn = func(context.Context) error { return nil }
 	}
 	a := application{store: s, fence: f, plan: p, batch: b, dead: slices.Clip(b.Dead)}
 	err := s.transact(ctx, fmt.Sprintf("apply batch %s of job %q", b.ID, f.Job), func(tx Session) error {
@@ -42,7 +42,7 @@ func (s *Store) Apply(ctx context.Context, f flush.Fence, p *row.Plan, b flush.B
 	return flush.Outcome{Applied: true, Rows: a.written - a.ignored, Deleted: a.deleted, Ignored: a.ignored, Dead: a.dead}, nil
 }
 
-// application is one try at one batch.
+// application is one attempt to write one batch into the database.
 type application struct {
 	store   *Store
 	fence   flush.Fence
@@ -50,12 +50,21 @@ type application struct {
 	batch   flush.Batch
 	written int64
 	ignored int64
-	deleted int64 // of written
+	deleted int64 // how many of the written rows were deleted
 	dead    []row.DeadLetter
+
+	// These fields are explained in keep.go.
+	old      []oldRow
+	oldBytes int             // the length of the texts of old
+	asked    [][]row.Value   // the keys that readOld has looked for
+	seen     map[string]bool // the keys of old, as texts
 }
 
 func (a *application) run(ctx context.Context, tx Session) error {
 	if err := a.write(ctx, tx); err != nil {
+		return err
+	}
+	if err := a.keepOld(ctx, tx); err != nil {
 		return err
 	}
 	if err := a.mark(ctx, tx); err != nil {
@@ -70,16 +79,17 @@ func (a *application) run(ctx context.Context, tx Session) error {
 	if err := a.store.checkFence(ctx, tx, a.fence, "fence_check"); err != nil {
 		return err
 	}
-	// In a round trip of its own: sent together with the check, it would commit whatever the
-	// check returns.
+	// COMMIT is sent after the answer to the check of the fence. If both were sent together, COMMIT would be executed whatever the check
+	// returns.
 	return tx.Commit(ctx)
 }
 
-// write begins, asks the ledger and writes the first rows, in one round trip where the database can. A batch begun before its turn first
-// writes the rows that it may, and asks the ledger when its turn has come.
+// write begins the transaction, enters the batch into the ledger and writes the first rows, in one round trip if the database allows this.
+// A batch that begins before its turn (see flush.Batch.AwaitTurn) first writes the rows that it may write ahead. It is entered into the
+// ledger when its turn has come.
 func (a *application) write(ctx context.Context, tx Session) error {
 	begin := []Task{{Query: "begin"}}
-	if a.batch.Turn == nil {
+	if a.batch.AwaitTurn == nil {
 		aside, err := a.put(ctx, tx, append(begin, a.opening()...), a.batch.Rows)
 		if err != nil {
 			return err
@@ -90,7 +100,7 @@ func (a *application) write(ctx context.Context, tx Session) error {
 	if err != nil {
 		return err
 	}
-	if err := a.batch.Turn(ctx); err != nil {
+	if err := a.batch.AwaitTurn(ctx); err != nil {
 		return err
 	}
 	late, err := a.put(ctx, tx, a.opening(), a.batch.Late)
@@ -100,8 +110,11 @@ func (a *application) write(ctx context.Context, tx Session) error {
 	return a.retry(ctx, tx, append(aside, late...))
 }
 
-// put runs the tasks before, and writes rows. It returns the refused ones.
+// put runs the tasks in the argument before, and then writes rows. It returns the refused rows.
 func (a *application) put(ctx context.Context, tx Session, before []Task, rows []row.Row) (aside []refusedRow, err error) {
+	if before, err = a.readOld(ctx, tx, before, rows); err != nil {
+		return nil, err
+	}
 	for _, g := range a.groups(rows) {
 		write := a.writeGroup
 		if g.needs != nil {
@@ -116,7 +129,7 @@ func (a *application) put(ctx context.Context, tx Session, before []Task, rows [
 	return aside, tx.Run(ctx, before...)
 }
 
-// task writes the rows of a group. It counts the deleted rows, and those that a trigger leaves out.
+// task returns the task that writes the rows of a group. The task counts the deleted rows, and the rows that a trigger skips.
 func (a *application) task(g group) Task {
 	t := g.task()
 	t.deleted = func(rows int64) { a.deleted += rows }
@@ -126,31 +139,31 @@ func (a *application) task(g group) Task {
 	return t
 }
 
-// Changes reports whether an upsert with the plan changes an existing row.
+// Changes reports whether an upsert with the plan changes a column of an existing row.
 func Changes(p *row.Plan) bool { return len(p.Columns) > len(p.Key) }
 
-// adds reports whether the plan adds to a column of an existing row.
+// adds reports whether the plan adds values to a column of an existing row.
 func adds(p *row.Plan) bool {
 	return len(p.Key) > 0 && slices.ContainsFunc(p.Columns, func(c row.PlanColumn) bool { return c.Op == row.OpAdd })
 }
 
-// judgedApart reports whether the database may refuse an upsert although the update alone would fit: databases check the row to be
-// inserted even where the key exists. They refuse -1 for an unsigned column although 10 - 1 fits. They also check the defaults of columns
-// that the plan leaves out, although the existing row has other values there.
+// judgedApart reports whether the database may refuse an upsert although it would accept an update of the existing row. Databases check the
+// row to be inserted even if its key exists: they refuse -1 for an unsigned column although 10 - 1 fits. They also check the defaults of
+// columns that the plan does not write, although the existing row has other values in these columns.
 func (g group) judgedApart() bool {
 	leavesOut := len(g.plan.Columns) < len(g.plan.Table.Columns) && !g.plan.Table.UpsertOnly
 	return g.updates() && (adds(g.plan) || leavesOut)
 }
 
-// updates reports whether an existing row is changed, not kept and not replaced.
+// updates reports whether the group's rows update existing rows, instead of keeping or replacing them.
 func (g group) updates() bool { return len(g.plan.Key) > 0 && !g.plan.Keep && !g.replace }
 
-// ledgerJob is the job's name in the batch's ledger entries.
+// ledgerJob returns the name of the job under which the batch is entered into the ledger.
 func (a *application) ledgerJob() string { return cmp.Or(a.batch.Job, a.fence.Job) }
 
-// opening enters the batch into the ledger, or moves the position. The insert
-// waits while an older transaction with the same entry is in flight, even one whose
-// COMMIT is under way and whose client is gone. That makes its answer conclusive.
+// opening returns the tasks that enter the batch into the ledger or move the job's position. The insert into the ledger waits while an
+// older transaction with the same entry is open. It waits even if that transaction is committing and its client has ended. Therefore the
+// result of the insert is conclusive.
 func (a *application) opening() []Task {
 	switch {
 	case a.batch.Move != nil:

@@ -8,7 +8,7 @@ import (
 	"baton/internal/flush/sql/sqltest"
 )
 
-// A deleted row gives its unique value free before another row takes it.
+// A deletion must free the unique value of its row before another row uses that value.
 func TestApplyDeletesBeforeItInserts(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.create("CREATE TABLE u (id int PRIMARY KEY, mail varchar(9) UNIQUE)",
@@ -24,7 +24,7 @@ func TestApplyDeletesBeforeItInserts(t *testing.T) {
 	})
 }
 
-// Every size of a MySQL statement occurs, and the rows of all of them arrive.
+// The sizes need MySQL statements of every length, and all rows must arrive.
 func TestApplyWritesBatchesOfAnySize(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
@@ -60,7 +60,8 @@ func TestApplyQuotesWhateverATableIsCalled(t *testing.T) {
 	})
 }
 
-// Prune and people who look rely on what an entry says. Only a batch that needs one has one.
+// The column batch_id of a ledger entry names the stage of its batch, because Prune and operators need it. Only batches that need an entry
+// have one.
 func TestLedgerSaysOfWhichStageABatchWas(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
@@ -90,7 +91,7 @@ func TestPanicInATransactionLeavesItNotOpen(t *testing.T) {
 		}).open()
 		takeOver(t, s, fence(1))
 		p := plan(t, s, "articles", []string{"id"}, "views")
-		for range 10 { // more often than there are connections
+		for range 10 { // more often than the pool has connections
 			func() {
 				defer func() { _ = recover() }()
 				_, err := s.Apply(t.Context(), fence(1), p, batch("a", 0, rowOf(1, 5)))

@@ -11,8 +11,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// A key with letters that its column's character set lacks has no row, and holds up no others: neither those that are written
-// and deleted beside it, nor those that are searched for.
+// If a key contains a character that its column's character set does not have, no row with that key can exist. Such a key must not prevent
+// other rows from being written, deleted or found.
 func TestAKeyThatItsColumnCannotHoldHoldsUpNoOthers(t *testing.T) {
 	for charset, odd := range map[string]string{"latin1": "中", "ascii": "é", "utf8mb3": "😀"} {
 		t.Run(charset, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestAKeyThatItsColumnCannotHoldHoldsUpNoOthers(t *testing.T) {
 				keys, pairs = append(keys, []row.Value{value(key)}), append(pairs, []row.Value{value("k"), value(key)})
 			}
 			ofOne, ofTwo := plan(t, s, "ones", []string{"k"}), plan(t, s, "pairs", []string{"k", "m"})
-			for n := range 3 { // a statement that was refused stays prepared
+			for n := range 3 { // the second time the statement is prepared already
 				if out := apply(t, s, fence(1), ofOne, batch("a", 2*n, one...)); out.Rows != size-3 || len(out.Dead) != 3 {
 					t.Errorf("%d rows, %d dead letters", out.Rows, len(out.Dead))
 				}
@@ -58,7 +58,7 @@ func TestAKeyThatItsColumnCannotHoldHoldsUpNoOthers(t *testing.T) {
 	}
 }
 
-// finds lists the rows of some keys.
+// finds checks how many rows KeyRows returns for some keys.
 func finds(t *testing.T, s *sql.Store, p *row.Plan, of [][]row.Value, want int) {
 	t.Helper()
 	list := &row.Plan{Table: p.Table, Inputs: p.Inputs, Columns: p.Columns[:len(p.Key)], Key: p.Key}

@@ -12,11 +12,11 @@ import (
 	"baton/internal/testsupport"
 )
 
-// closesWithin is less than the 15 s that pgx waits for the goodbye of a server that hangs.
+// closesWithin is less than the 15 s for which pgx waits to say goodbye to a server that hangs.
 const closesWithin = 10 * time.Second
 
-// A node that shuts down has nothing left to say to its database: one that hangs must
-// not keep it, whatever was under way.
+// A node that stops has nothing more to tell its database. Therefore a database that hangs must not delay the stop, whatever the node was
+// doing.
 func TestClosingDoesNotWaitForAHangingDatabase(t *testing.T) {
 	for name, work := range map[string]func(context.Context, *sql.Store, *row.Plan) error{
 		"batch": func(ctx context.Context, s *sql.Store, p *row.Plan) error {
@@ -55,8 +55,8 @@ func TestClosingDoesNotWaitForAHangingDatabase(t *testing.T) {
 	}
 }
 
-// A firewall forgets the connections, one by one, in use. As many as the pool may have
-// are being given up, and the next batch gets a new one all the same.
+// A firewall forgets connections in use, one after the other. When as many connections as the pool allows are stranded and being closed,
+// the next batch must still get a new connection.
 func TestForgottenConnectionsDoNotUseUpThePool(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		db.articles()
@@ -72,7 +72,7 @@ func TestForgottenConnectionsDoNotUseUpThePool(t *testing.T) {
 		}).open(through(db, proxy), ttl(2*time.Second))
 		takeOver(t, s, fence(1))
 		p := plan(t, s, "articles", []string{"id"}, "views")
-		for try := 0; stranded < 6; try++ { // by default there are five
+		for try := 0; stranded < 6; try++ { // by default the pool has five connections
 			if try == 30 {
 				t.Fatalf("only %d connections were forgotten", stranded)
 			}

@@ -14,13 +14,13 @@ func TestEveryDatabaseKeepsThePromisesOfItsPort(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
-			flushtest.Sink(t, func(t *testing.T) flushtest.SinkBench { return prepared(t, kind.make).conformance() })
+			flushtest.Sink(t, func(t *testing.T) flushtest.SinkHarness { return prepared(t, kind.make).conformance() })
 		})
 	}
 }
 
-func (b *bench) conformance() flushtest.SinkBench {
-	return flushtest.SinkBench{
+func (b *bench) conformance() flushtest.SinkHarness {
+	return flushtest.SinkHarness{
 		Open: func(_ testing.TB, inside func()) flush.Sink {
 			return b.observing(func(step sqltest.Step) error {
 				if inside != nil && step == sqltest.StepAfterFence {

@@ -14,7 +14,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// Where no connection was made there is no transaction whose outcome could be unknown.
+// If no connection was made, there is no transaction whose outcome could be unknown.
 func TestAnErrorOfConnectingTellsOfNoTransaction(t *testing.T) {
 	t.Parallel()
 	for driver, dsn := range map[string]string{
@@ -33,7 +33,7 @@ func TestAnErrorOfConnectingTellsOfNoTransaction(t *testing.T) {
 	}
 }
 
-// pgx tries TLS first where the DSN does not say otherwise; the answer of the server is what counts.
+// If the DSN does not set sslmode, pgx tries TLS first. The error must contain the server's answer, not the error of TLS.
 func TestARefusedUserIsNoErrorOfTLS(t *testing.T) {
 	t.Parallel()
 	db := testsupport.Postgres(t)

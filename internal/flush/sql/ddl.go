@@ -22,7 +22,7 @@ func (s *Store) DescribeTable(t row.TableSpec) (ddl string, table row.Table, err
 	for _, c := range t.Columns {
 		column, ok := s.dialect.Column(c, slices.Contains(t.Key, c.Name) || slices.Contains(t.Unique, c.Name))
 		if !ok {
-			return "", table, fmt.Errorf("database %q: no table can be made with column %q, of type %s: make the table by hand", s.name,
+			return "", table, fmt.Errorf("database %q: cannot create a table with column %q of type %s: create the table by hand", s.name,
 				c.Name, c.Kind)
 		}
 		column.Name, column.Nullable, column.Default = c.Name, c.Nullable, c.Default
@@ -65,7 +65,8 @@ func (s *Store) CreateTable(ctx context.Context, t row.TableSpec) error {
 	defer cancel()
 	err = s.exec(ctx, ddl)
 	if err != nil {
-		// PostgreSQL's IF NOT EXISTS fails if another session creates the table at the same time.
+		// If CREATE TABLE IF NOT EXISTS fails, another session may have created the table at the same time: PostgreSQL then returns an
+		// error.
 		if _, missing := s.Table(ctx, t.Name); missing == nil {
 			return nil
 		}
@@ -73,7 +74,7 @@ func (s *Store) CreateTable(ctx context.Context, t row.TableSpec) error {
 	return s.failed(ctx, fmt.Sprintf("create table %q", t.Name), err)
 }
 
-// exec runs one statement outside the protocol.
+// exec runs one statement that does not belong to a batch.
 func (s *Store) exec(ctx context.Context, statement string) error {
 	db, release := s.database.Plain()
 	run := func() error {

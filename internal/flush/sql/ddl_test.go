@@ -13,7 +13,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// specOfAll is a table with a column of every type.
+// specOfAll returns a table with a column of every type.
 func specOfAll(t *testing.T) row.TableSpec {
 	t.Helper()
 	columns := map[string]mapping.ColumnSpec{
@@ -39,7 +39,7 @@ func TestTableIsMadeAsItWasDescribed(t *testing.T) {
 			t.Fatal(err)
 		}
 		var makers sync.WaitGroup
-		for range 4 { // a leader that was deposed may be at it, too
+		for range 4 { // a deposed leader may create the table at the same time
 			makers.Go(func() {
 				if err := s.CreateTable(t.Context(), spec); err != nil && !strings.Contains(err.Error(), "pg_") {
 					t.Error(err)
@@ -54,7 +54,7 @@ func TestTableIsMadeAsItWasDescribed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// MariaDB shows a JSON as the text that it keeps it in, and a width nobody wants.
+		// MariaDB shows a JSON column with the text type that it stores, and integers with a display width. The comparison ignores both.
 		same := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".DBType" }, cmp.Ignore())
 		sorted := cmpopts.SortSlices(func(a, b row.Column) bool { return a.Name < b.Name })
 		if db.Driver == "mysql" {
@@ -67,14 +67,14 @@ func TestTableIsMadeAsItWasDescribed(t *testing.T) {
 		if got.Identity == "" {
 			t.Error("the table that was made has no identity")
 		}
-		got.Identity = "" // which only a table has that exists
+		got.Identity = "" // only an existing table has an identity
 		if diff := cmp.Diff(want, got, same, sorted); diff != "" {
 			t.Errorf("%s\n(-described +made):\n%s", ddl, diff)
 		}
 	})
 }
 
-// Jobs of one table, and a leader with its successor, may make it at the same time.
+// Several jobs of one table, or a leader and its successor, may create the table at the same time.
 func TestTableIsMadeByWhoeverComes(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		s, spec := db.open(), specOfAll(t)

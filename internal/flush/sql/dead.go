@@ -14,10 +14,10 @@ import (
 	"baton/internal/flush/row"
 )
 
-// maxError bounds the error text of a dead letter, in bytes.
+// maxError limits the error text of a dead letter, in bytes.
 const maxError = 4000
 
-// letter is the dead letter of a row that the database refused; p writes its values.
+// letter returns the dead letter of a row that the database refused. p is the plan that wrote the row.
 func (a *application) letter(p *row.Plan, refused row.Row, cause error) row.DeadLetter {
 	why := "the database refused the row: " + a.store.dialect.Explain(cause)
 	for i, c := range p.Columns {
@@ -33,8 +33,8 @@ func (a *application) letter(p *row.Plan, refused row.Row, cause error) row.Dead
 	return row.DeadLetter{Record: row.RecordJSON(a.plan.Inputs, refused.Record), Error: why}
 }
 
-// buryAll inserts the dead letters. The database may accept no statement with a record of that length: then the letter has the beginnings
-// of its texts, and the whole record is in parts beside it.
+// buryAll inserts the dead letters. If a record is too long for one statement of the database, the letter contains only the beginnings of
+// the record's texts. In that case the whole record is stored in parts in another table.
 func (a *application) buryAll(ctx context.Context, tx Session) error {
 	if len(a.dead) == 0 {
 		return nil
@@ -45,19 +45,19 @@ func (a *application) buryAll(ctx context.Context, tx Session) error {
 	}
 	err := tx.Run(ctx, a.bury(form, false)...)
 	if err != nil && a.store.dialect.Judge(err) == Refused {
-		return tx.Run(ctx, a.bury(form, true)...) // the connection may have broken meanwhile
+		return tx.Run(ctx, a.bury(form, true)...) // if the connection has broken, this returns the error
 	}
 	return err
 }
 
-// bury makes the tasks that insert the dead letters. Their ids are hashes of content and position. So a batch without a ledger entry that
-// is applied again finds its dead letters and does not add others.
+// bury returns the tasks that insert the dead letters. The id of a letter is a hash of the record and its position in the batch. So if a
+// batch without a ledger entry is applied again, it finds its dead letters and does not add them twice.
 func (a *application) bury(form func(text string) string, inParts bool) []Task {
 	tasks := make([]Task, 0, len(a.dead))
 	seen := make(map[string]int, len(a.dead))
 	for _, letter := range a.dead {
 		record := storable(letter.Record)
-		// The same record twice in a batch is two dead letters.
+		// If a batch contains the same record twice, there are two dead letters.
 		n := seen[record]
 		seen[record]++
 		id := deadID(a.fence.Job, a.batch.ID, a.batch.Part, n, record)
@@ -76,7 +76,7 @@ func (a *application) bury(form func(text string) string, inParts bool) []Task {
 	return tasks
 }
 
-// parts cuts a record into pieces that any database takes in one statement. No character is cut.
+// parts cuts a record into pieces that every database accepts in one statement. It never cuts within a character.
 func parts(record string) []string {
 	var all []string
 	for len(record) > maxPart {
@@ -89,10 +89,10 @@ func parts(record string) []string {
 	return append(all, record)
 }
 
-// maxPart is the length of a part of a record, in bytes.
+// maxPart is the maximum length of a part of a record, in bytes.
 const maxPart = 16 << 10
 
-// escaped writes characters in JSON's notation that the database's encoding lacks.
+// escaped replaces each character that the database's encoding lacks by the character's JSON escape.
 func escaped(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -109,7 +109,7 @@ func escaped(text string) string {
 	return b.String()
 }
 
-// maxText is how many bytes of each text are in a letter whose record is in parts.
+// maxText is the maximum length, in bytes, of each text in a dead letter whose complete record is stored in parts in another table.
 const maxText = 1024
 
 func deadID(job, batch string, part, n int, record string) string {
@@ -117,8 +117,8 @@ func deadID(job, batch string, part, n int, record string) string {
 	return hex.EncodeToString(h[:16])
 }
 
-// storable removes characters that no text column can hold: a dead letter must not be refused itself. RecordJSON never writes such bytes;
-// an error that quotes a value may.
+// storable replaces characters that no text column can hold, because otherwise the database would refuse the dead letter. RecordJSON never
+// writes such characters, but an error that quotes a value may contain them.
 func storable(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

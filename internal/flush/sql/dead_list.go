@@ -12,31 +12,32 @@ import (
 	"time"
 )
 
-// Errors of the search for one dead letter, matched by errors.Is.
+// These are the errors of a search for one dead letter. Use errors.Is to match them.
 var (
-	// ErrNoLetter: no dead letter with such an id exists here now.
+	// ErrNoLetter means that no dead letter with the given id exists now in this database.
 	ErrNoLetter = errors.New("no such dead letter")
-	// ErrManyLetters: several dead letters have an id that begins so.
-	ErrManyLetters = errors.New("several dead letters have an id that begins so")
+	// ErrManyLetters means that the ids of several dead letters begin with the given text.
+	ErrManyLetters = errors.New("several dead letters have an id with this beginning")
 )
 
-// Letter is one dead letter as the database has it.
+// Letter is one dead letter. Its fields are the columns of the table of dead letters.
 type Letter struct {
 	ID, Job, BatchID string
-	At               time.Time // when it was written, by the database's clock
-	Record           string    // see flush.RecordJSON
-	Error            string    // why
+	At               time.Time // when the letter was written, by the database's clock
+	Record           string    // see row.RecordJSON
+	Error            string    // why the row was refused
 }
 
-// LetterFilter picks dead letters: those that match every field that is set.
+// LetterFilter selects the dead letters that match all fields of the filter that are set.
 type LetterFilter struct {
 	Job    string
-	Within time.Duration // not older than this; whole seconds
-	Before time.Duration // older than this; whole seconds
-	Text   string        // stands in the record or in the error, letter by letter
+	Within time.Duration // only letters that are at most so old; whole seconds
+	Before time.Duration // only letters that are older; whole seconds
+	Text   string        // a literal text that the record or the error contains
 }
 
-// Letters lists dead letters, the newest first, at most limit. It cuts their records to that many characters; 0 leaves them whole.
+// Letters returns dead letters, the newest first. limit is the maximum number of letters, and record is the maximum length of a record in
+// characters. If record is 0, the records are complete.
 func (s *Store) Letters(ctx context.Context, f LetterFilter, limit, record int) ([]Letter, error) {
 	c, err := s.condition(ctx, f)
 	if err != nil {
@@ -45,7 +46,7 @@ func (s *Store) Letters(ctx context.Context, f LetterFilter, limit, record int) 
 	return s.letters(ctx, "list the dead letters", c, limit, record)
 }
 
-// letters reads the dead letters that meet a condition, the newest first. what names the step in errors.
+// letters reads the dead letters that meet a condition, the newest first. The argument what names the step in errors.
 func (s *Store) letters(ctx context.Context, what string, c *where, limit, record int) ([]Letter, error) {
 	if record <= 0 {
 		record = 1 << 30
@@ -60,10 +61,11 @@ func (s *Store) letters(ctx context.Context, what string, c *where, limit, recor
 	return found, err
 }
 
-// Letter finds the one dead letter whose id is, or begins with, id.
+// Letter returns the dead letter whose id is the given text, or begins with it.
 func (s *Store) Letter(ctx context.Context, id string) (Letter, error) {
 	if !letterID.MatchString(id) {
-		return Letter{}, fmt.Errorf("%w: %q is no id, nor the beginning of one: want up to 32 of 0-9 and a-f", ErrNoLetter, id)
+		return Letter{}, fmt.Errorf("%w: %q is not an id or the beginning of an id: use up to 32 of the characters 0-9 "+
+			"and a-f", ErrNoLetter, id)
 	}
 	c, err := s.condition(ctx, LetterFilter{})
 	if err != nil {
@@ -77,7 +79,7 @@ func (s *Store) Letter(ctx context.Context, id string) (Letter, error) {
 	case len(found) == 0:
 		return Letter{}, fmt.Errorf("%w: %s", ErrNoLetter, id)
 	case len(found) > 1:
-		return Letter{}, fmt.Errorf("%w: %s: give more of it", ErrManyLetters, id)
+		return Letter{}, fmt.Errorf("%w: %s: give more characters of the id", ErrManyLetters, id)
 	}
 	letter := found[0]
 	whole, err := s.whole(ctx, letter.ID)
@@ -87,7 +89,7 @@ func (s *Store) Letter(ctx context.Context, id string) (Letter, error) {
 	return letter, err
 }
 
-// whole joins the parts of a letter's record; "" if it has none.
+// whole returns the complete record of a letter, joined from its parts. It returns "" if the record is not stored in parts.
 func (s *Store) whole(ctx context.Context, id string) (string, error) {
 	var record strings.Builder
 	err := s.look(ctx, "read the parts of a dead letter", s.queries["dead_parts"], []any{id}, func(row []string) error {
@@ -104,10 +106,10 @@ type Reason struct {
 	Job, Error     string
 	Letters        int64
 	Oldest, Newest time.Time
-	Example        string // the id of one of them
+	Example        string // the id of one of these letters
 }
 
-// Reasons counts dead letters by job and error.
+// Reasons counts dead letters by job and error, and calls the function each for every combination.
 func (s *Store) Reasons(ctx context.Context, f LetterFilter, each func(Reason) error) error {
 	c, err := s.condition(ctx, f)
 	if err != nil {
@@ -128,7 +130,7 @@ func (s *Store) Reasons(ctx context.Context, f LetterFilter, each func(Reason) e
 	})
 }
 
-// LettersWaiting counts the dead letters that there are now, by job.
+// LettersWaiting returns, for each job, the number of dead letters that are in the database.
 func (s *Store) LettersWaiting(ctx context.Context) (map[string]int64, error) {
 	found := map[string]int64{}
 	c, err := s.condition(ctx, LetterFilter{})
@@ -145,10 +147,10 @@ func (s *Store) LettersWaiting(ctx context.Context) (map[string]int64, error) {
 // LetterKey identifies a dead letter.
 type LetterKey struct{ ID, Job string }
 
-// lettersPage is how many ids are read, or letters dropped, at a time.
+// lettersPage limits the ids that one query reads, and the letters that one transaction deletes.
 const lettersPage = 5000
 
-// LetterKeys names the dead letters that there are now, the oldest first.
+// LetterKeys returns the keys of all dead letters that match the filter, the oldest letter first.
 func (s *Store) LetterKeys(ctx context.Context, f LetterFilter) ([]LetterKey, error) {
 	var found []LetterKey
 	at, id := "", ""
@@ -176,7 +178,7 @@ func (s *Store) LetterKeys(ctx context.Context, f LetterFilter) ([]LetterKey, er
 
 // DropLetters deletes dead letters and returns their number.
 func (s *Store) DropLetters(ctx context.Context, ids []string) (dropped int64, err error) {
-	if err := s.Migrate(ctx); err != nil { // to a table that older versions do not have
+	if err := s.Migrate(ctx); err != nil { // older versions lack a table of this method
 		return 0, err
 	}
 	err = s.transact(ctx, "drop dead letters", func(tx Session) error {
@@ -197,7 +199,7 @@ func (s *Store) DropLetters(ctx context.Context, ids []string) (dropped int64, e
 	return dropped, err
 }
 
-// look runs a query that only reads. A database without baton's tables has no dead letters.
+// look runs a query that only reads. If baton's tables do not exist, look calls the function each for no row, and returns nil.
 func (s *Store) look(ctx context.Context, doing, query string, args []any, each func(row []string) error) error {
 	if s.database.Absent(&Report{}) {
 		return nil
@@ -214,13 +216,13 @@ func (s *Store) look(ctx context.Context, doing, query string, args []any, each 
 	return err
 }
 
-// where is the condition of a query. Its texts have a ? for each value.
+// where is the condition of a query. Its text contains a "?" for each value.
 type where struct {
 	text string
 	args []any
 }
 
-// condition is that of the filter, over the letters of this election.
+// condition returns the condition that a letter matches the filter and does not belong to a job of another election.
 func (s *Store) condition(ctx context.Context, f LetterFilter) (*where, error) {
 	c := &where{}
 	others, err := s.others(ctx)
@@ -234,16 +236,23 @@ func (s *Store) condition(ctx context.Context, f LetterFilter) (*where, error) {
 		c.add("job = ?", f.Job)
 	}
 	if f.Within > 0 {
-		c.add("at >= "+s.dialect.Words.Ago, int64(f.Within/time.Second))
+		c.add("at >= "+s.dialect.Fragments.Ago, int64(f.Within/time.Second))
 	}
 	if f.Before > 0 {
-		c.add("at < "+s.dialect.Words.Ago, int64(f.Before/time.Second))
+		c.add("at < "+s.dialect.Fragments.Ago, int64(f.Before/time.Second))
 	}
-	if f.Text != "" {
-		has := s.dialect.Words.Contains
-		c.add("("+fmt.Sprintf(has, "record")+" OR "+fmt.Sprintf(has, "error")+")", f.Text, f.Text)
-	}
+	s.contain(c, f.Text, "record", "error")
 	return c, nil
+}
+
+// contain adds the condition that one of two columns contains the argument text literally. It adds no condition if the argument text is
+// empty.
+func (s *Store) contain(c *where, text, column, other string) {
+	if text == "" {
+		return
+	}
+	has := s.dialect.Fragments.Contains
+	c.add("("+fmt.Sprintf(has, column)+" OR "+fmt.Sprintf(has, other)+")", text, text)
 }
 
 func (c *where) add(text string, args ...any) {
@@ -257,7 +266,7 @@ func letterOf(row []string) (l Letter, err error) {
 	return l, err
 }
 
-// letterTime parses a time of the queries: UTC, with up to six decimals.
+// letterTime parses a time that a query returned. Such a time is in UTC and has up to six decimals.
 func letterTime(text string) (time.Time, error) {
 	return time.Parse("2006-01-02 15:04:05.999999", strings.TrimSpace(text))
 }

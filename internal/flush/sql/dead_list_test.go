@@ -15,7 +15,7 @@ import (
 	"baton/internal/flush/sql"
 )
 
-// letters puts dead letters aside, the first one first, each some time after the one before.
+// letters stores dead letters in the given order. Each letter is somewhat newer than the letter before it.
 func (b *bench) letters(s *sql.Store, job, batch string, dead ...row.DeadLetter) {
 	b.t.Helper()
 	f := fence(1)
@@ -94,7 +94,7 @@ func TestDeadLettersAreListedByWhatIsAskedFor(t *testing.T) {
 			{sql.LetterFilter{Text: "ë? 100%"}, 9, []string{"0"}},
 			{sql.LetterFilter{Text: "'; DROP TABLE people; --"}, 9, nil},
 		} {
-			// Those of one moment have no order of their own.
+			// Letters of the same moment have no order.
 			got, want := list(c.f, c.limit), c.want
 			if db.Driver == "sqlite" {
 				slices.Sort(got)
@@ -169,12 +169,12 @@ func TestDroppedLettersAreGoneAndCountedOnce(t *testing.T) {
 	})
 }
 
-// More than are read at a time.
+// There are more letters than one query reads.
 func TestEveryLetterIsNamedOnce(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.people()
 		s := db.leading()
-		var all []string // of one moment
+		var all []string // all letters are of the same moment
 		for i := range 5001 {
 			all = append(all, fmt.Sprintf(`('%032x','j','a','{"key":"%d"}','x','2024-01-01 00:00:00')`, i, i))
 		}

@@ -11,41 +11,42 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Errors of a replay, matched by errors.Is. The letter is unchanged.
+// These are the errors of a replay. If a replay returns one of them, the letter is unchanged. Use errors.Is to match them.
 var (
-	// ErrReplayed: the letter was replayed before.
+	// ErrReplayed means that the letter was replayed before.
 	ErrReplayed = errors.New("the dead letter was replayed already")
-	// ErrRowThere: the table has a row of the record's key, which may be newer.
-	ErrRowThere = errors.New("the table has a row of that key, and it may be newer than the record")
-	// ErrStillRefused: the database refuses the row again.
-	ErrStillRefused = errors.New("it still does not fit")
+	// ErrRowThere means that the table contains a row with the record's key, and the row may be newer than the record.
+	ErrRowThere = errors.New("the table has a row with that key, and the row may be newer than the record")
+	// ErrStillRefused means that the database refuses the row again.
+	ErrStillRefused = errors.New("the record still does not fit the table")
 )
 
-// Replay is one dead letter that is to be written.
+// Replay describes how the row of one dead letter is written.
 type Replay struct {
 	ID, Job string
-	Plan    *row.Plan // of the job as it is now
+	Plan    *row.Plan // made from the job's present configuration
 	Row     row.Row   // the record, converted by the plan's mapping
-	// Overwrite: the record may change an existing row. Without it only insertions are made,
-	// and additions if Sum is set.
+	// Overwrite means that the replay may change an existing row. Without Overwrite the replay only inserts a row or, if Sum is set, adds
+	// to an existing row.
 	Overwrite bool
-	// Sum: the row is added to an existing one, which is right in any order.
+	// Sum means that the replay adds the row to an existing row. Additions are correct in any order.
 	Sum bool
 }
 
-// The repetition of a replay with unknown outcome.
+// If the outcome of a replay is unknown, baton repeats the replay, up to replayTries attempts in all. The pause before the second attempt
+// is replayWait, and each further pause is twice as long.
 const (
 	replayTries = 5
 	replayWait  = 100 * time.Millisecond
 )
 
-// Replay writes a dead letter's row and removes the letter, in one transaction that the ledger remembers: it happens once, for any number
-// of requests from any number of operators. See DESIGN.md of package flush for why it takes no fence.
+// Replay writes a dead letter's row and removes the letter, in one transaction with an entry in the ledger. Therefore the row is written
+// only once, however many operators request the replay. DESIGN.md of package flush says why Replay needs no fence.
 func (s *Store) Replay(ctx context.Context, r Replay) error {
 	for try := 1; ; try++ {
 		err := s.replay(ctx, r)
 		switch {
-		case err == nil, errors.Is(err, ErrReplayed) && try > 1: // our own earlier try, whose answer was lost
+		case err == nil, errors.Is(err, ErrReplayed) && try > 1: // our own earlier attempt, whose answer was lost
 			return nil
 		case !errors.Is(err, flush.ErrTransient) || try == replayTries || ctx.Err() != nil:
 			return err
@@ -59,10 +60,10 @@ func (s *Store) Replay(ctx context.Context, r Replay) error {
 }
 
 func (s *Store) replay(ctx context.Context, r Replay) error {
-	if err := s.Migrate(ctx); err != nil { // to tables that older versions lack
+	if err := s.Migrate(ctx); err != nil { // older versions lack some tables of this method
 		return err
 	}
-	var verdict error // our own: the connection is sound
+	var verdict error // an error of the replay itself, after which the connection is sound
 	err := s.transact(ctx, fmt.Sprintf("replay dead letter %s of job %q", r.ID, r.Job), func(tx Session) error {
 		plan, replayed, done, err := s.harmless(ctx, tx, r)
 		if errors.Is(err, ErrRowThere) {
@@ -76,7 +77,7 @@ func (s *Store) replay(ctx context.Context, r Replay) error {
 		if done {
 			batch.Rows = nil
 		}
-		// No shard has this batch: it must not be recorded as the newest one of a shard.
+		// This batch belongs to no shard, so the ledger must not record it as the newest batch of a shard.
 		s.newest.Store(newestKey{r.Job, ""}, batch.ID)
 		a := application{store: s, fence: flush.Fence{Job: r.Job}, plan: plan, batch: batch}
 		verdict, err = a.replay(ctx, tx, r)
@@ -91,8 +92,8 @@ func (s *Store) replay(ctx context.Context, r Replay) error {
 	return verdict
 }
 
-// replay is the transaction. The ledger's entry keeps two operators apart: the second
-// waits for the first, and then finds it.
+// replay runs the transaction of a replay. If two operators replay the same letter, the second transaction waits for the ledger entry of
+// the first one and then returns ErrReplayed.
 func (a *application) replay(ctx context.Context, tx Session, r Replay) (verdict, err error) {
 	err = a.write(ctx, tx)
 	switch {
@@ -118,8 +119,8 @@ func (a *application) replay(ctx context.Context, tx Session, r Replay) (verdict
 	return nil, tx.Commit(ctx)
 }
 
-// harmless is the part that changes no existing row, unless that was requested; done if it is
-// empty.
+// harmless returns a plan and a row that change no existing row, unless the replay may change an existing row. The result done means that
+// there is nothing to write.
 func (s *Store) harmless(ctx context.Context, tx Session, r Replay) (plan *row.Plan, row row.Row, done bool, err error) {
 	if r.Overwrite || r.Sum && !r.Row.Delete && !r.Row.Replace || len(r.Plan.Key) == 0 || r.Plan.Keep {
 		return r.Plan, r.Row, false, nil
@@ -131,8 +132,8 @@ func (s *Store) harmless(ctx context.Context, tx Session, r Replay) (plan *row.P
 		}
 		return r.Plan, r.Row, true, err
 	}
-	// Without a key every row is a new one: the table's unique index decides, and no
-	// flush can come in between.
+	// Without a key in the plan every row is inserted, so the table's unique index decides whether the row exists already. No flush can
+	// write the row in between.
 	fresh := *r.Plan
 	fresh.Key, fresh.Keep = nil, false
 	row = r.Row
@@ -140,7 +141,7 @@ func (s *Store) harmless(ctx context.Context, tx Session, r Replay) (plan *row.P
 	return &fresh, row, false, nil
 }
 
-// whyRefused distinguishes an existing row from one that does not fit.
+// whyRefused returns ErrRowThere if the row exists. Otherwise the row does not fit, and whyRefused returns the argument verdict.
 func (s *Store) whyRefused(ctx context.Context, tx Session, r Replay, verdict error) (error, error) {
 	if err := tx.Run(ctx, Task{Query: "rollback"}); err != nil {
 		return nil, err
@@ -152,7 +153,7 @@ func (s *Store) whyRefused(ctx context.Context, tx Session, r Replay, verdict er
 	return verdict, err
 }
 
-// isThere reports whether the row exists.
+// isThere reports whether the table already contains the row of the replay.
 func (s *Store) isThere(ctx context.Context, tx Session, r Replay) (there bool, err error) {
 	q := s.dialect.Quote
 	var same []string

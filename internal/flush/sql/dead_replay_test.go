@@ -15,7 +15,7 @@ import (
 	"baton/internal/flush/sql/sqltest"
 )
 
-// oneLetter puts one dead letter aside and returns its replay.
+// oneLetter stores one dead letter and returns its replay.
 func (b *bench) oneLetter(s *sql.Store, p *row.Plan, r row.Row) sql.Replay {
 	b.t.Helper()
 	takeOver(b.t, s, fence(1))
@@ -44,11 +44,11 @@ func TestReplayedSumIsAddedOnce(t *testing.T) {
 		replay(t, s, r, sql.ErrReplayed)
 		db.expect("SELECT id, views FROM articles", "1|7")
 		db.expect("SELECT count(*) FROM baton_dead_letter", "0")
-		db.expect("SELECT count(*) FROM baton_position WHERE position LIKE 'replay%'", "0") // nobody's newest batch
+		db.expect("SELECT count(*) FROM baton_position WHERE position LIKE 'replay%'", "0") // the replay is not recorded as a newest batch
 		replacing := rowOf(1, 5)
 		replacing.Replace = true
 		r = db.oneLetter(s, p, replacing)
-		r.Sum = true // but not of what it would delete first
+		r.Sum = true // Sum does not allow a deletion before the insert
 		replay(t, s, r, sql.ErrRowThere)
 		db.expect("SELECT id, views FROM articles", "1|7")
 	})
@@ -95,17 +95,17 @@ func TestReplayTouchesNoRowThatIsThereUnlessAsked(t *testing.T) {
 			db.Exec(t, "DELETE FROM people WHERE id = 1")
 			db.Exec(t, "INSERT INTO people VALUES (1, 'newer', 1)")
 		}
-		// A row of its own is no danger, nor is a deletion of none.
+		// A replay may insert a row with a new key, and may delete a row that does not exist.
 		replay(t, s, db.oneLetter(s, p, rowOf(3, "third", 3)), nil)
 		replay(t, s, db.oneLetter(s, p, gone(3, 4)), nil)
-		// Another unique value is not this row.
+		// The row conflicts by a unique value, but no row has its key.
 		replay(t, s, db.oneLetter(s, p, rowOf(5, "newer", 3)), sql.ErrStillRefused)
 		db.expect("SELECT id FROM people ORDER BY id", "1", "2", "3")
 		db.expect("SELECT count(*) FROM baton_dead_letter", "1")
 	})
 }
 
-// Whatever their types are, a row is found by its keys.
+// isThere finds a row by its key, whatever the types of the key columns are.
 func TestRowThatIsThereIsFoundByKeysOfEveryType(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.create(`CREATE TABLE k (a numeric(10,2), b bytea, c timestamptz, d uuid, e boolean, f date, n int,
@@ -208,8 +208,8 @@ func TestLettersAreReplayedOnceWhoeverElseIsThere(t *testing.T) {
 	})
 }
 
-// The process is killed, or the answer is lost, at every step: the letter is there and
-// its row is not, or the other way round. Replayed again, the row is there once.
+// The process is killed, or the answer is lost, at every step. After that either the letter exists or its row exists. After another replay
+// the row has been written once.
 func TestReplayThatEndsAnywhereHappensOnce(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
@@ -246,7 +246,7 @@ func TestReplayThatEndsAnywhereHappensOnce(t *testing.T) {
 	})
 }
 
-// The answer to COMMIT is lost, or its request is: the replay finds out which.
+// The request of COMMIT or its answer is lost. The replay finds out which of the two was lost.
 func TestReplayWhoseCommitWasNotAnsweredHappensOnce(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		db.articles()

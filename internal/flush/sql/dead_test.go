@@ -63,7 +63,7 @@ func TestBatchOfBadRowsOnlyBecomesDeadLetters(t *testing.T) {
 	})
 }
 
-// A batch without a ledger entry that is applied again finds its letters, among others.
+// If a batch without a ledger entry is applied again, it finds its own letters among other letters.
 func TestLettersAreNotAddedTwice(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.people()
@@ -101,7 +101,7 @@ func TestRefusalsOfEveryKindAreDeadLetters(t *testing.T) {
 			rowOf(6, nil, 1, 1, "n6"),
 		}
 		want := 5
-		if db.Driver != "mysql" { // see the package's documentation
+		if db.Driver != "mysql" { // the package's documentation says why
 			bad = append(bad, rowOf(7, "x", 1, 1, "n1"))
 			want++
 		}
@@ -113,11 +113,11 @@ func TestRefusalsOfEveryKindAreDeadLetters(t *testing.T) {
 		for _, d := range out.Dead {
 			t.Log(d.Record, d.Error)
 		}
-		db.expect("SELECT nick FROM p ORDER BY id", "n1", "n8") // of the two that want n1, one
+		db.expect("SELECT nick FROM p ORDER BY id", "n1", "n8") // only one of the two rows with n1 was written
 	})
 }
 
-// Whatever code a trigger or a type's own parser makes up for a bad row.
+// A trigger, or the parser of a type, may use any error code for a bad row.
 func TestRefusalInAnyWordsOfPostgresIsADeadLetter(t *testing.T) {
 	db := onPostgres(t)
 	db.Exec(t, `CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -150,7 +150,7 @@ func TestColumnAddedMeanwhileThatMustBeWrittenFailsTheBatch(t *testing.T) {
 	})
 }
 
-// A dead letter must be storable where the row is not.
+// A row that the database cannot store must still become a dead letter that the database can store.
 func TestCharactersThatTheDatabaseDoesNotHaveAreADeadLetter(t *testing.T) {
 	db := onPostgres(t)
 	dsn := func(user, database string) string {
@@ -194,7 +194,7 @@ func TestCharactersThatTheDatabaseDoesNotHaveAreADeadLetter(t *testing.T) {
 	}
 }
 
-// What every row meets is the table's fault, not theirs.
+// An error that every row causes is the table's fault, so the batch must fail without dead letters.
 func TestSequenceThatHasRunOutFailsTheBatch(t *testing.T) {
 	db := onPostgres(t)
 	db.Exec(t, "CREATE SEQUENCE few MAXVALUE 2; CREATE TABLE a (id int PRIMARY KEY, n int DEFAULT nextval('few'))")
@@ -223,8 +223,7 @@ func TestRefusedDeleteIsADeadLetter(t *testing.T) {
 	})
 }
 
-// A database checks the row that an upsert would insert. Taking 3 from 10 is
-// right all the same.
+// A database also checks the row that an upsert would insert. But 10 minus 3 is allowed, although -3 is not.
 func TestSubtractionFromAColumnThatMustNotBeNegative(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.create("CREATE TABLE stock (id int PRIMARY KEY, n smallint CHECK (n >= 0))",
@@ -240,12 +239,12 @@ func TestSubtractionFromAColumnThatMustNotBeNegative(t *testing.T) {
 	})
 }
 
-// An upsert would insert a row with the default of each column that the job does not write.
-// What that breaks says nothing of the row that is there.
+// An upsert checks the row that it would insert, with the default of each column that the job does not write. If that row violates a
+// constraint, the existing row may still fit.
 func TestARowThatIsThereFitsByTheColumnsThatItHas(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.Exec(t, "CREATE TABLE used (id int PRIMARY KEY, n int, quota int NOT NULL DEFAULT 0, CHECK (n <= quota))")
-		for _, rows := range []int{3, 900} { // the larger ones go into PostgreSQL by COPY
+		for _, rows := range []int{3, 900} { // PostgreSQL gets the larger batch by COPY
 			db.Exec(t, "DELETE FROM used")
 			for i := range rows - 1 {
 				db.Exec(t, fmt.Sprintf("INSERT INTO used VALUES (%d, 1, %d)", i, 100-99*(i%3/2)))
@@ -258,7 +257,7 @@ func TestARowThatIsThereFitsByTheColumnsThatItHas(t *testing.T) {
 			p := plan(t, s, "used", []string{"id"})
 			p.Columns = slices.DeleteFunc(p.Columns, func(c row.PlanColumn) bool { return c.Name == "quota" })
 			out := apply(t, s, fence(1), p, batch("a", rows, all...))
-			if tooMuch := rows / 3; out.Rows != int64(rows-tooMuch) || len(out.Dead) != tooMuch { // and the one that is new
+			if tooMuch := rows / 3; out.Rows != int64(rows-tooMuch) || len(out.Dead) != tooMuch { // includes the one new row
 				t.Errorf("%d rows written, %d dead", out.Rows, len(out.Dead))
 			}
 		}
@@ -278,8 +277,7 @@ func TestSumThatOverflowsIsADeadLetter(t *testing.T) {
 	})
 }
 
-// Two keys that differ for us and are the same for the database, by its
-// collation: neither is lost, and the batch goes through.
+// Two keys differ for baton, but are equal in the database because of its collation. No row may be lost, and the batch must succeed.
 func TestKeysThatTheDatabaseHoldsForEqual(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.create("CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false); CREATE TABLE w (word "+
@@ -295,8 +293,7 @@ func TestKeysThatTheDatabaseHoldsForEqual(t *testing.T) {
 	})
 }
 
-// Nothing refuses such a row and nothing is wrong with it, but it is not in the table. A
-// trigger of MySQL can only refuse.
+// A trigger may skip a row without an error, so the row is not in the table. A trigger of MySQL can only refuse a row.
 func TestRowsThatATriggerLeavesOutAreCounted(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.Exec(t, "CREATE TABLE odd (id bigint PRIMARY KEY, n bigint)")
@@ -311,7 +308,7 @@ func TestRowsThatATriggerLeavesOutAreCounted(t *testing.T) {
 			db.Exec(t, "CREATE TRIGGER leave_out BEFORE INSERT ON odd WHEN NEW.n % 2 = 0 BEGIN SELECT RAISE(IGNORE); END")
 		}
 		s := db.leading()
-		for _, rows := range []int{9, 900} { // the larger ones go into PostgreSQL by COPY
+		for _, rows := range []int{9, 900} { // PostgreSQL gets the larger batch by COPY
 			for _, p := range []*row.Plan{plan(t, s, "odd", []string{"id"}), plan(t, s, "odd", nil)} {
 				db.Exec(t, "DELETE FROM odd")
 				var some []row.Row
@@ -326,7 +323,7 @@ func TestRowsThatATriggerLeavesOutAreCounted(t *testing.T) {
 				db.expect("SELECT count(*) FROM odd", fmt.Sprint(odd))
 			}
 		}
-		// One of each kind at a time, and again.
+		// The batch contains one row of each kind, and is applied again.
 		out := apply(t, s, fence(1), plan(t, s, "odd", []string{"id"}), batch("again", 0, rowOf(1, 3), rowOf(2, 4), gone(2, 3)))
 		if out.Rows != 2 || out.Ignored != 1 {
 			t.Errorf("%d written, %d left out", out.Rows, out.Ignored)
@@ -340,7 +337,7 @@ func TestLongRowsAreWrittenAndOneThatIsTooLongIsADeadLetter(t *testing.T) {
 		db.create("CREATE TABLE notes (id bigint PRIMARY KEY, text text)",
 			"CREATE TABLE notes (id bigint PRIMARY KEY, text longtext)",
 			"CREATE TABLE notes (id INTEGER PRIMARY KEY, text text)")
-		s := db.leading(ttl(10 * time.Minute)) // or the server gives up on a client that handles such rows slowly
+		s := db.leading(ttl(10 * time.Minute)) // so long that the server does not end the transaction of a slow client
 		p := plan(t, s, "notes", []string{"id"})
 		var rows []row.Row
 		for i := range 1000 {
@@ -350,7 +347,7 @@ func TestLongRowsAreWrittenAndOneThatIsTooLongIsADeadLetter(t *testing.T) {
 			t.Errorf("of long rows: %d written, %d dead", out.Rows, len(out.Dead))
 		}
 		if db.Driver != "mysql" {
-			return // these have no limit that a test could reach
+			return // these databases have no limit that a test could reach
 		}
 		out := apply(t, s, fence(1), p, batch("b", 0, rowOf(1, "short"), rowOf(2, strings.Repeat("x", packet+packet/16)),
 			rowOf(3, "short")))
@@ -375,7 +372,7 @@ func TestLongRowsAreWrittenAndOneThatIsTooLongIsADeadLetter(t *testing.T) {
 	})
 }
 
-// What does not fit into the longest statement fits later, when the server takes more.
+// A record that does not fit into the longest statement may fit later, when the server accepts longer statements.
 func TestARecordInPartsIsReplayedAsAWhole(t *testing.T) {
 	db := prepared(t, mariaDB)
 	db.Exec(t, "CREATE TABLE notes (id bigint PRIMARY KEY, text varchar(9))")
@@ -409,8 +406,8 @@ func TestARecordInPartsIsReplayedAsAWhole(t *testing.T) {
 		"0|0|mended")
 }
 
-// A dead letter that is too long as it is must not hide that the connection broke
-// before a shorter one was there: the batch may be applied again.
+// The first dead letter is too long. If the connection then breaks before the shortened letter is written, the error must be transient, so
+// that the batch is applied again.
 func TestConnectionCutBeforeADeadLetterIsShortenedIsTransient(t *testing.T) {
 	db := prepared(t, mariaDB)
 	db.Exec(t, "CREATE TABLE notes (id bigint PRIMARY KEY, text longtext)")
@@ -418,7 +415,7 @@ func TestConnectionCutBeforeADeadLetterIsShortenedIsTransient(t *testing.T) {
 	s := db.leading(ttl(10*time.Minute), through(db, proxy))
 	p := plan(t, s, "notes", []string{"id"})
 	b := batch("a", 0, rowOf(1, "short"), rowOf(2, strings.Repeat("x", packet+packet/16)))
-	happened := proxy.LoseRequest("all_cut") // which only the shorter one has
+	happened := proxy.LoseRequest("all_cut") // only the shortened letter contains this text
 	applyUntil(t, happened, s, p, b)
 	if out := persist(t, s, fence(1), p, b); out.Rows != 1 || len(out.Dead) != 1 {
 		t.Errorf("outcome %d rows, %d dead", out.Rows, len(out.Dead))
@@ -426,7 +423,7 @@ func TestConnectionCutBeforeADeadLetterIsShortenedIsTransient(t *testing.T) {
 	db.expect("SELECT count(*) FROM baton_dead_letter", "1")
 }
 
-// MySQL's upsert reacts to every unique index, and would change the other row.
+// MySQL's upsert reacts to every unique index, and would change the row that has the same value in the second index.
 func TestRowThatMeetsAnotherOneInASecondUniqueIndexIsADeadLetter(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		for _, c := range []struct {
@@ -461,8 +458,7 @@ func TestRowThatMeetsAnotherOneInASecondUniqueIndexIsADeadLetter(t *testing.T) {
 	})
 }
 
-// Otherwise the rows after it would be written outside of any transaction, each
-// time that the batch is tried.
+// If the batch continued, each attempt would write the later rows outside of a transaction.
 func TestRowForWhichSQLiteRollsEverythingBackEndsTheBatch(t *testing.T) {
 	for name, ddl := range map[string][]string{
 		"trigger": {"CREATE TABLE a (id INTEGER PRIMARY KEY, n INTEGER)",
@@ -504,7 +500,7 @@ func TestDecimalsAreAddedExactlyOrRefused(t *testing.T) {
 			before, whole, dead = number("1234567890123456789"), "1234567890123456789", 1
 		}
 		apply(t, s, fence(1), p, batch("a", 0, rowOf(1, before), rowOf(2, number("7"))))
-		// What would be negative by itself goes another way than an upsert.
+		// A row whose value would be negative is not written by an upsert.
 		out := apply(t, s, fence(1), p, batch("b", 0, rowOf(1, change), rowOf(2, number("-5"))))
 		if len(out.Dead) != dead {
 			t.Errorf("outcome %+v", out)
@@ -514,8 +510,7 @@ func TestDecimalsAreAddedExactlyOrRefused(t *testing.T) {
 	})
 }
 
-// PostgreSQL and SQLite can put a check off until COMMIT, which could not say
-// whose fault it was.
+// PostgreSQL and SQLite can defer a check until COMMIT, and an error of COMMIT does not name the row at fault.
 func TestDeferredConstraintIsCheckedBeforeCommit(t *testing.T) {
 	t.Run("postgres", func(t *testing.T) {
 		db := onPostgres(t)
@@ -555,11 +550,11 @@ func TestDeferredConstraintIsCheckedBeforeCommit(t *testing.T) {
 	})
 }
 
-// What else a database can say of a row, beside its constraints.
+// Besides constraints, databases have other reasons to refuse a row.
 func TestWhateverADatabaseRefusesOfARowIsADeadLetter(t *testing.T) {
 	refusals := map[string][]struct {
 		name, table string
-		bad         any // as n of the row with the id 3
+		bad         any // value of n in the row with the id 3
 	}{
 		"postgres": {
 			{"a policy", "CREATE TABLE r (id int PRIMARY KEY, n int); ALTER TABLE r ENABLE ROW LEVEL SECURITY; " +
@@ -579,7 +574,7 @@ func TestWhateverADatabaseRefusesOfARowIsADeadLetter(t *testing.T) {
 	}
 	everywhere(t, func(t *testing.T, db *bench) {
 		var as []func(*sql.Options)
-		if db.Driver == "postgres" { // policies are not for who owns the table
+		if db.Driver == "postgres" { // policies do not apply to the owner of a table
 			db.Exec(t, "CREATE ROLE clerk LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO clerk")
 			// A role that owns temporary objects cannot be dropped.
 			db.Exec(t, "DO $$ BEGIN EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC', current_database()); END $$")
@@ -593,7 +588,7 @@ func TestWhateverADatabaseRefusesOfARowIsADeadLetter(t *testing.T) {
 				db.Exec(t, "GRANT SELECT, INSERT, UPDATE, DELETE ON r TO clerk")
 			}
 			p := plan(t, s, "r", []string{"id"})
-			p.Columns = p.Columns[:2] // what is generated is not written
+			p.Columns = p.Columns[:2] // a generated column is not written
 			good := func(id int) row.Row { return rowOf(id, 1) }
 			if db.Driver == "sqlite" {
 				good = func(id int) row.Row { return rowOf(id, "{}") }
@@ -608,7 +603,7 @@ func TestWhateverADatabaseRefusesOfARowIsADeadLetter(t *testing.T) {
 	})
 }
 
-// The parts of a batch are transactions of their own: an equal record in another part is another one.
+// Each part of a batch is a transaction, so equal records in two parts are two different letters.
 func TestEqualRecordsInTwoPartsAreTwoLetters(t *testing.T) {
 	db := prepared(t, testsupport.SQLite)
 	db.people()
@@ -620,7 +615,7 @@ func TestEqualRecordsInTwoPartsAreTwoLetters(t *testing.T) {
 		apply(t, s, fence(1), p, b)
 		db.expect("SELECT count(*) FROM baton_dead_letter", fmt.Sprint(part+1))
 	}
-	b := batch("b", 0, rowOf(9, "x", 1)) // and so it is in another batch, and of another job
+	b := batch("b", 0, rowOf(9, "x", 1)) // a letter in another batch, or of another job, is also another letter
 	b.Dead = []row.DeadLetter{letter}
 	apply(t, s, fence(1), p, b)
 	other := fence(1)
@@ -647,7 +642,7 @@ func TestDeadLettersOfTheBatchAreKeptWithIt(t *testing.T) {
 			`{"key":"9","name":"\u0000Zoë 😀"}|age: � � is not a number`)
 		db.expect("SELECT count(*) FROM baton_dead_letter", "3")
 
-		takeOver(t, s, fence(2)) // a fenced batch leaves no dead letters either
+		takeOver(t, s, fence(2)) // a batch that is fenced off also leaves no dead letters
 		b.ID = "b"
 		_, err := s.Apply(t.Context(), fence(1), p, b)
 		wantFenced(t, err, 2)

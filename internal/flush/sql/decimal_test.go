@@ -20,7 +20,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// term is a leadership without a rival.
+// term is a term that no other node disputes.
 type term struct{}
 
 func (term) Owner() string { return "owner" }
@@ -29,7 +29,7 @@ func (term) Raise(context.Context, int64) (int64, error) {
 	return 0, errors.New("nobody contests it")
 }
 
-// decimals is a job that adds what Redis counts in decimals to sums.n and sums.f.
+// decimals returns a job that adds decimal counters of Redis to the columns n and f of the table sums.
 func decimals(t *testing.T, db *bench, name string, guarantee row.Guarantee,
 	sources func(inputs []string) (flush.Source, error)) *flush.Pipeline {
 	t.Helper()
@@ -52,9 +52,8 @@ func decimals(t *testing.T, db *bench, name string, guarantee row.Guarantee,
 	return p
 }
 
-// Redis writes a decimal with up to 17 digits after its point, and whoever sets one may
-// write an exponent. A numeric column holds just the sum of what was written, a float
-// column is as near as floats are.
+// Redis writes a decimal with up to 17 digits after its point, and a client may set a value with an exponent. A numeric column must contain
+// the exact sum of the values. A float column must contain the sum with the precision of floats.
 func TestDecimalsOfRedisAreSummedExactly(t *testing.T) {
 	server := testsupport.StartRedis(t)
 	store := redistest.Open(t, redisconn.Options{URL: server.URL()})
@@ -115,7 +114,7 @@ func TestDecimalsOfRedisAreSummedExactly(t *testing.T) {
 	})
 }
 
-// compareSums holds both columns against what was added.
+// compareSums compares both columns with the expected sums.
 func compareSums(t *testing.T, db *bench, want map[string]decimal.Decimal) {
 	t.Helper()
 	rows := db.Rows(t, "SELECT id, n, f FROM sums ORDER BY id")
@@ -129,7 +128,7 @@ func compareSums(t *testing.T, db *bench, want map[string]decimal.Decimal) {
 			t.Errorf("row %q for %s: %v, %v", rows[i], field, errN, errF)
 			continue
 		}
-		// SQLite has no decimals but floats.
+		// SQLite stores decimals only as floats.
 		near := want[field].Abs().Mul(decimal.New(1, -14)).Add(decimal.New(1, -16))
 		if exact := db.Driver != "sqlite"; exact && !n.Equal(want[field]) || n.Sub(want[field]).Abs().GreaterThan(near) {
 			t.Errorf("%s: numeric is %s, want %s", field, n, want[field])

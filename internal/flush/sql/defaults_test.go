@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// defaults are definitions of columns, and the text that a record would have to have for the same value; "" where the
-// default is another one for each row.
+// defaults maps each driver to definitions of columns. Beside each definition is the text that gives the same value in a record, or "" if
+// the default differs for each row.
 var defaults = map[string][][2]string{
 	"postgres": {
 		{"text DEFAULT 'd'", "d"}, {"varchar(9) DEFAULT 'it''s'", "it's"}, {"char(3) DEFAULT 'ab'::text", "ab"},

@@ -14,8 +14,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// libpq are all parameters of its versions 12 to 18, each with a value that libpq takes. An empty value stands for the one
-// of the test's own DSN.
+// libpq lists the parameters of libpq 12 to 18, each with a value that libpq accepts. If value is empty, the test uses the value in its own
+// DSN.
 var libpq = []struct {
 	name, value string
 	refused     bool
@@ -27,7 +27,7 @@ var libpq = []struct {
 	{name: "sslmode"},
 	{name: "password", value: "planted"},
 	{name: "passfile", value: "/nonexistent/planted"},
-	{name: "service", value: "planted", refused: true}, // there is no file of services
+	{name: "service", value: "planted", refused: true}, // the service file does not exist
 	{name: "servicefile", value: "/nonexistent/planted"},
 	{name: "hostaddr", value: "127.0.0.1", refused: true},
 	{name: "channel_binding", value: "prefer"},
@@ -113,7 +113,7 @@ func TestEveryParameterOfLibpqIsTakenOrRefusedByName(t *testing.T) {
 			base.RawQuery = query.Encode()
 		}
 		for _, dsn := range dsns {
-			if strings.HasPrefix(p.name, "ssl") && p.name != "sslmode" { // without TLS libpq does not look at them
+			if strings.HasPrefix(p.name, "ssl") && p.name != "sslmode" { // without TLS libpq ignores these parameters
 				dsn = strings.Replace(dsn, "sslmode=disable", "sslmode=prefer", 1)
 			}
 			s, err := open.Database("postgres", sql.Options{Name: "main", DSN: dsn})
@@ -125,7 +125,7 @@ func TestEveryParameterOfLibpqIsTakenOrRefusedByName(t *testing.T) {
 			}
 			if err == nil {
 				err = s.Ping(t.Context())
-				_ = s.Close() // it is the ping that counts
+				_ = s.Close() // only the result of the ping matters
 			}
 			if err != nil {
 				t.Errorf("%s: %v", dsn, err)
@@ -134,7 +134,7 @@ func TestEveryParameterOfLibpqIsTakenOrRefusedByName(t *testing.T) {
 	}
 }
 
-// What is not known to baton the server decides. Its error tells where the setting stands.
+// baton passes a setting that it does not know to the server. The error of the server must say that the setting is in the DSN.
 func TestASettingThatTheServerDoesNotKnowIsTheDSNs(t *testing.T) {
 	t.Parallel()
 	db := testsupport.Postgres(t)
@@ -148,8 +148,8 @@ func TestASettingThatTheServerDoesNotKnowIsTheDSNs(t *testing.T) {
 	}
 }
 
-// A DSN of another program is told the form of baton's. No database is opened: a driver would connect to
-// the local server, or to another host.
+// If a DSN has the form of another program, the error shows the form that baton needs. No database is opened, because a driver would
+// connect to the local server or to another host.
 func TestADSNInTheFormOfAnotherProgramIsToldTheForm(t *testing.T) {
 	const postgres, mysql, path = "postgres://user:password@host", "user:password@tcp(host:3306)/database", "path of a file"
 	for _, c := range []struct{ driver, dsn, want, form string }{
@@ -183,7 +183,7 @@ func TestADSNInTheFormOfAnotherProgramIsToldTheForm(t *testing.T) {
 	} {
 		s, err := open.Database(c.driver, sql.Options{Name: "main", DSN: c.dsn})
 		if err == nil {
-			_ = s.Close() // there was no connection
+			_ = s.Close() // no connection was made
 			t.Errorf("%s %q: no error", c.driver, c.dsn)
 		} else if !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.form) ||
 			strings.Contains(err.Error(), "planted") {
@@ -192,7 +192,7 @@ func TestADSNInTheFormOfAnotherProgramIsToldTheForm(t *testing.T) {
 	}
 }
 
-// A certificate that names its host as its common name alone is refused by every TLS library of today.
+// Today every TLS library rejects a certificate that names its host only in the common name.
 func TestACertificateWithoutAltNamesIsToldWhatItLacks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -217,7 +217,7 @@ func TestACertificateWithoutAltNamesIsToldWhatItLacks(t *testing.T) {
 	}
 }
 
-// startTLSPostgres is the address of a PostgreSQL with this certificate.
+// startTLSPostgres starts a PostgreSQL with this certificate and returns its address.
 func startTLSPostgres(t *testing.T, cert, key string) string {
 	t.Helper()
 	addr := testsupport.StartPostgres(t).Addr()
@@ -226,7 +226,7 @@ func startTLSPostgres(t *testing.T, cert, key string) string {
 		t.Fatal(err)
 	}
 	defer admin.Close()
-	for _, query := range []string{ // the server takes a key that is its own alone, and each program all that it is given
+	for _, query := range []string{ // the server accepts a key only if other users cannot read it; "cat" reads all input
 		"COPY (SELECT 1) TO PROGRAM 'cat; umask 077; echo \"" + readFile(t, key) + "\" > server.key'",
 		"COPY (SELECT 1) TO PROGRAM 'cat; echo \"" + readFile(t, cert) + "\" > server.crt'",
 		"ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()",
@@ -251,12 +251,12 @@ func readFile(t *testing.T, path string) string {
 	return string(text)
 }
 
-// startTLSMariaDB is the address of a MariaDB with this certificate.
+// startTLSMariaDB starts a MariaDB with this certificate and returns its address.
 func startTLSMariaDB(t *testing.T, cert, key string) string {
 	t.Helper()
 	dir := filepath.Dir(key)
 	for path, mode := range map[string]os.FileMode{key: 0o644, cert: 0o644, dir: 0o755, filepath.Dir(dir): 0o755} {
-		if err := os.Chmod(path, mode); err != nil { // the server is another user
+		if err := os.Chmod(path, mode); err != nil { // the server runs as another user
 			t.Fatal(err)
 		}
 	}

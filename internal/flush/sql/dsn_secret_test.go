@@ -8,8 +8,7 @@ import (
 	"baton/internal/flush/sql/open"
 )
 
-// A password that is not quoted as it must be is no password to the one who reads the DSN:
-// what he hides of it is not all.
+// If a password is not quoted as it should be, the parser of the DSN finds only a part of it, and would hide only that part.
 func TestOfAPasswordThatIsWrittenWrongNothingIsTold(t *testing.T) {
 	for _, c := range []struct{ driver, dsn string }{
 		{"postgres", "host=h password=pla nted"},
@@ -37,7 +36,7 @@ func TestOfAPasswordThatIsWrittenWrongNothingIsTold(t *testing.T) {
 	}
 }
 
-// What names of users and databases have is not taken for a piece of a password.
+// An "@" or another special character in the name of a user or a database must not be mistaken for a part of the password.
 func TestADSNMayHaveAnAtThatIsNoPartOfAPassword(t *testing.T) {
 	for _, c := range []struct{ driver, dsn string }{
 		{"postgres", "postgres://app:x%40y@h/db"},
@@ -58,6 +57,6 @@ func TestADSNMayHaveAnAtThatIsNoPartOfAPassword(t *testing.T) {
 			t.Errorf("%s %q: %v", c.driver, c.dsn, err)
 			continue
 		}
-		_ = store.Close() // there was no connection
+		_ = store.Close() // no connection was made
 	}
 }

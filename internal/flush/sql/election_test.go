@@ -53,7 +53,7 @@ func TestTwoElectionsOnOneDatabaseAreApart(t *testing.T) {
 	})
 }
 
-// The positions and marks of one Redis are wrong for another: to go on from them loses rows, or adds them twice.
+// The positions and marks of one Redis are wrong for another Redis. A job that continued from them would lose rows, or add rows twice.
 func TestAJobOfAnotherElectionIsNotTakenOver(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.people()
@@ -66,8 +66,9 @@ func TestAJobOfAnotherElectionIsNotTakenOver(t *testing.T) {
 		if errors.Is(err, flush.ErrFenced) || errors.Is(err, flush.ErrTransient) {
 			t.Errorf("%v: a higher epoch or another try would not help", err)
 		}
-		takeOver(t, theirs, fence(2)) // it still leads
-		const move = "UPDATE baton_fence SET lock_key = 'ours' WHERE lock_key = 'it''s theirs'"
+		takeOver(t, theirs, fence(2)) // the other election still leads
+		const move = "UPDATE baton_fence SET lock_key = 'ours' WHERE lock_key = 'it''s theirs'; " +
+			"UPDATE baton_deleted SET lock_key = 'ours' WHERE lock_key = 'it''s theirs'"
 		if !strings.HasSuffix(err.Error(), move) {
 			t.Errorf("%v\nwants to end with %s", err, move)
 		}
@@ -82,7 +83,7 @@ func TestAFenceOfAVersionThatNamedNoElectionIsTakenOver(t *testing.T) {
 		older, newer := db.leading(), db.open(under("ours"))
 		takeOver(t, newer, fence(2))
 		db.expect("SELECT lock_key FROM baton_fence", "ours")
-		db.Exec(t, "UPDATE baton_fence SET epoch = 3, owner = 'owner-3'") // as an older node takes it over
+		db.Exec(t, "UPDATE baton_fence SET epoch = 3, owner = 'owner-3'") // imitates a takeover by an older node
 		takeOver(t, newer, fence(4))
 		if err := older.TakeOver(t.Context(), fence(5)); err == nil {
 			t.Error("a store without an election took over a fence of one")
@@ -90,7 +91,7 @@ func TestAFenceOfAVersionThatNamedNoElectionIsTakenOver(t *testing.T) {
 	})
 }
 
-// The first node has made the table of versions, and no other table yet.
+// At this moment the first node has created the table of versions, but no other table.
 func TestLettersAreLookedForWhileTheTablesAreMade(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		s := db.leading(under("ours"))
@@ -118,13 +119,14 @@ func TestTheLedgerOfAnotherElectionIsNotPruned(t *testing.T) {
 	})
 }
 
-// A job that has a fence when the migration runs ran before baton asked whose the rows of a table are. A later job did not.
+// If a job has a fence when the migration runs, the job ran before baton recorded who may write a table's rows. A later job did not.
 func TestJobsThatRanBeforeBatonAskedAreRecorded(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.people()
 		s := db.leading()
-		db.Exec(t, "DELETE FROM baton_schema_version WHERE version_id = "+
-			"(SELECT n FROM (SELECT max(version_id) AS n FROM baton_schema_version) x)")
+		db.Exec(t, "DELETE FROM baton_schema_version WHERE version_id >= "+ // this migration, and the two of deleted rows
+			"(SELECT n FROM (SELECT max(version_id) - 2 AS n FROM baton_schema_version) x)")
+		db.Exec(t, "DROP TABLE baton_deleted")
 		upgraded := db.open()
 		next := fence(2)
 		takeOver(t, upgraded, next)

@@ -8,8 +8,8 @@ import (
 	"baton/internal/flush"
 )
 
-// HighestFence is the fence with the highest epoch of these jobs; zero without one. It creates no
-// tables: without baton's own tables it fails.
+// HighestFence returns the fence with the highest epoch among the fences of these jobs, or a zero fence if no job has a fence. It creates
+// no tables, and returns an error if the database exists without baton's tables.
 func (s *Store) HighestFence(ctx context.Context, jobs []string) (highest flush.Fence, err error) {
 	fences, err := s.Fences(ctx, jobs)
 	if err != nil || len(fences) == 0 {
@@ -18,8 +18,8 @@ func (s *Store) HighestFence(ctx context.Context, jobs []string) (highest flush.
 	return slices.MaxFunc(fences, func(a, b flush.Fence) int { return cmp.Compare(a.Epoch, b.Epoch) }), nil
 }
 
-// Fences are the fences of these jobs, without their nodes; a job without a fence is left out. It makes no tables: without baton's own it
-// fails.
+// Fences returns the fences of these jobs, without the names of their nodes. It skips a job without a fence. It creates no tables, and
+// returns an error if the database exists without baton's tables.
 func (s *Store) Fences(ctx context.Context, jobs []string) ([]flush.Fence, error) {
 	if s.database.Absent(&Report{}) {
 		return nil, nil

@@ -34,7 +34,7 @@ func TestTheHighestEpochIsOfTheJobsThatAreAskedFor(t *testing.T) {
 	})
 }
 
-// Whoever held a fence that was reset writes no more, though its epoch was higher.
+// The former owner of a fence that was reset cannot write any more, although its epoch was higher.
 func TestAFenceThatWasResetIsNobodyElses(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		s := db.open()

@@ -15,23 +15,22 @@ import (
 	"baton/internal/text"
 )
 
-// Verdict is the meaning of a database's error for a batch.
+// Verdict says how an error of the database affects a batch.
 type Verdict uint8
 
 const (
-	// Lasting is an error that would repeat for the same batch, such as a dropped column or a
-	// missing permission.
+	// Lasting is an error that the same batch would cause again, such as a dropped column or a missing permission.
 	Lasting Verdict = iota
-	// Passing means that the batch was not applied, or its outcome is unknown. It may be applied again.
+	// Passing means that the batch was not applied, or that its outcome is unknown. The batch may be applied again.
 	Passing
-	// Refused means that the database refuses the value of some row.
+	// Refused means that the database refuses the value of a row.
 	Refused
 )
 
-// AskDoctor is the advice where something is read-only.
-const AskDoctor = "the server, the database or this user was made read-only: baton doctor says which, and what to do"
+// AskDoctor is the advice in an error that says that a server, a database or a user is read-only.
+const AskDoctor = "the server, the database or this user is read-only: run baton doctor, which shows the cause and the remedy"
 
-// failed wraps the error of a method. doing names the attempt.
+// failed wraps the error of a method. The argument doing names the attempted action.
 func (s *Store) failed(ctx context.Context, doing string, err error) error {
 	if err == nil || errors.Is(err, errApplied) {
 		return err
@@ -46,7 +45,7 @@ func (s *Store) failed(ctx context.Context, doing string, err error) error {
 	}
 	err = s.clean(err)
 	if errors.Is(err, flush.ErrNoTable) {
-		return fmt.Errorf("database %q: %w", s.name, err) // it names the table
+		return fmt.Errorf("database %q: %w", s.name, err) // the error itself names the table
 	}
 	wrapped := fmt.Errorf("database %q: %s: %w", s.name, doing, err)
 	if errors.Is(err, flush.ErrFenced) || errors.Is(err, flush.ErrMoved) || errors.Is(err, flush.ErrTooManyDead) ||
@@ -69,7 +68,7 @@ func (s *Store) failed(ctx context.Context, doing string, err error) error {
 	return wrapped
 }
 
-// clean hides secrets of the DSN in the text of an error.
+// clean replaces the secrets of the DSN in the text of an error.
 func (s *Store) clean(err error) error {
 	said := err.Error()
 	if shown := s.shown(said); shown != said {
@@ -93,21 +92,28 @@ type redactedError struct {
 func (e redactedError) Error() string { return e.shown }
 func (e redactedError) Unwrap() error { return e.error }
 
-// Connecting marks the error of a connection that was not made, so that no transaction was begun.
+// Connecting marks an error that occurred before a connection was made, so no transaction had begun.
 func Connecting(err error) error { return connectError{err} }
 
 type connectError struct{ error }
 
 func (e connectError) Unwrap() error { return e.error }
 
-// unappliedError matches flush.ErrTransient without its words: no transaction has an unknown outcome.
+// neverConnected reports whether the error occurred before a connection was made.
+func neverConnected(err error) bool {
+	op := new(net.OpError)
+	return errors.As(err, new(connectError)) || errors.As(err, &op) && op.Op == "dial"
+}
+
+// unappliedError is an error after which no transaction has an unknown outcome. It matches flush.ErrTransient, but its text does not say
+// so.
 type unappliedError struct{ error }
 
 func (e unappliedError) Unwrap() error        { return e.error }
 func (e unappliedError) Is(target error) bool { return target == flush.ErrTransient }
 
-// Disconnected recognises, for every driver, that the connection is gone or that
-// time ran out.
+// Disconnected reports, for every driver, whether the error means that the connection was lost, or that the context of the statement has
+// ended.
 func Disconnected(err error) bool {
 	var network net.Error
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
@@ -116,8 +122,7 @@ func Disconnected(err error) bool {
 		errors.As(err, &network)
 }
 
-// WrongValue is a row that the sink itself refuses, because the database would silently change
-// the value.
+// WrongValue reports a row that baton itself refuses, because the database would silently change a value of the row.
 type WrongValue struct {
 	Column row.Column
 	Why    string
@@ -127,7 +132,7 @@ func (e *WrongValue) Error() string {
 	return fmt.Sprintf("column %q (%s): %s", e.Column.Name, e.Column.DBType, e.Why)
 }
 
-// WrongKind means that the plan and a row do not belong together, which is a bug.
+// WrongKind reports that the plan and a row do not fit together, which is a bug.
 type WrongKind struct {
 	Column row.Column
 	Kind   row.Kind

@@ -11,8 +11,8 @@ import (
 	"baton/internal/flush/row"
 )
 
-// OwnTables is what Migrate runs in an empty database, as one text and without its locks: tests
-// of other things than the migration begin with it. Nodes find nothing left to do.
+// OwnTables returns the statements that Migrate runs in an empty database, as one text and without locks. Tests that do not test the
+// migration begin with these statements, so that Migrate has nothing left to do.
 func OwnTables(d *Dialect) (string, error) {
 	fill := (&Store{prefix: "baton_", dialect: d}).fill()
 	queries, err := loadQueries(fill, "queries.sql", common, d.Files)
@@ -36,12 +36,24 @@ func OwnTables(d *Dialect) (string, error) {
 	return strings.Join(all, ";\n"), nil
 }
 
-// QueriesOf are the queries that a store of the dialect has.
+// QueriesOf returns the queries of a store with the dialect.
 func QueriesOf(d *Dialect) (Queries, error) {
 	return loadQueries((&Store{prefix: "p_", dialect: d}).fill(), "queries.sql", common, d.Files)
 }
 
-// ExplainKeyRows is how the database does what KeyRows asks for, a text for each row of its answer.
+// ExplainTakeBack returns the plan of the query that removes a kept copy of a row that stays in its table.
+func (s *Store) ExplainTakeBack(ctx context.Context, explain, job string) (answer string, err error) {
+	const time = "2026-01-01 00:00:00"
+	err = s.transact(ctx, "explain", func(tx Session) error {
+		return tx.Read(ctx, explain+" "+s.queries["kept_take_back"], []any{time, "", job, "{}", time}, func(row []any) error {
+			answer += strings.Join(texts(row), " ") + "\n"
+			return nil
+		})
+	})
+	return answer, err
+}
+
+// ExplainKeyRows returns the plan of the query that KeyRows runs, one text for each row of the database's answer.
 func (s *Store) ExplainKeyRows(ctx context.Context, explain string, p *row.Plan, which flush.KeyRange) ([]string, error) {
 	tx, err := s.database.Session(ctx)
 	if err != nil {

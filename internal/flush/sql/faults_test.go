@@ -19,7 +19,7 @@ import (
 
 var errStopped = errors.New("stopped by the test")
 
-// stopAt fails at a step, once, and does something before that.
+// stopAt makes a store call the function first when it reaches a step for the first time. The error of that function ends the transaction.
 func (b *bench) stopAt(at sqltest.Step, first func() error) *bench {
 	done := false
 	return b.observing(func(step sqltest.Step) error {
@@ -35,8 +35,8 @@ func through(db *bench, proxy *testsupport.Proxy) func(*sql.Options) {
 	return func(o *sql.Options) { o.DSN = db.DSNThrough(proxy) }
 }
 
-// throughStep is a batch of counters, a good and a bad one, that comes by the step:
-// none of them comes by all.
+// throughStep returns a batch of counters, with a good row and a dead letter, whose transaction passes the given step. No batch passes all
+// steps.
 func throughStep(step sqltest.Step, rows ...row.Row) flush.Batch {
 	b := batch(string(step), 0, rows...)
 	b.Shard = string(step)
@@ -50,10 +50,10 @@ func throughStep(step sqltest.Step, rows ...row.Row) flush.Batch {
 	return b
 }
 
-// crashes runs a batch for every step with a store that is struck there, once; then the same
-// batch again. strike's error ends the transaction.
+// crashes applies a batch for every step. strike is called once at that step, and its error ends the transaction. Then crashes applies the
+// same batch again.
 func crashes(t *testing.T, db *bench, strike func(step sqltest.Step) error, change ...func(*sql.Options)) {
-	var next atomic.Value // the step that is struck
+	var next atomic.Value // the step at which strike is called
 	next.Store(sqltest.Step(""))
 	s := db.observing(func(step sqltest.Step) error {
 		if !next.CompareAndSwap(step, sqltest.Step("")) {
@@ -91,11 +91,11 @@ func crashes(t *testing.T, db *bench, strike func(step sqltest.Step) error, chan
 	db.expect("SELECT count(*), min(views), max(views) FROM articles WHERE id < 1000", textOf(steps, 5, 5))
 	db.expect("SELECT count(*) FROM baton_dead_letter", textOf(steps))
 	db.expect("SELECT count(*) FROM baton_ledger", textOf(steps-1))
-	db.expect("SELECT count(*) FROM baton_position WHERE position = '1'", "1") // of the move
+	db.expect("SELECT count(*) FROM baton_position WHERE position = '1'", "1") // the position of the move
 	db.expect("SELECT total FROM baton_mark", "1")
 }
 
-// A transaction comes by its steps in the order in which they are listed, each once.
+// A transaction passes its steps in their listed order, each step once.
 func TestStepsComeInTheirOrder(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
@@ -106,7 +106,7 @@ func TestStepsComeInTheirOrder(t *testing.T) {
 		apply(t, s, fence(1), p, throughStep(sqltest.StepAfterMarks, rowOf(1, 5)))
 		apply(t, s, fence(1), p, throughStep(sqltest.StepAfterMove, rowOf(2, 5)))
 		b := throughStep(sqltest.StepAfterRows, rowOf(3, 5))
-		b.Part = -1 // without a ledger
+		b.Part = -1 // without a ledger entry
 		apply(t, s, fence(1), p, b)
 		begin, end := []sqltest.Step{sqltest.StepBeforeBegin, sqltest.StepAfterBegin}, []sqltest.Step{
 			sqltest.StepAfterDead, sqltest.StepAfterFence, sqltest.StepAfterCommit}
@@ -120,8 +120,8 @@ func TestStepsComeInTheirOrder(t *testing.T) {
 	})
 }
 
-// applyUntil applies a batch, which fails, until a fault has happened: on a busy machine it may
-// fail earlier for want of time.
+// applyUntil applies a batch, which fails, until a fault has happened. On a busy machine the batch may reach a time limit before the fault
+// happens, so it is applied repeatedly.
 func applyUntil(t *testing.T, happened <-chan struct{}, s *sql.Store, p *row.Plan, b flush.Batch) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; {
@@ -155,7 +155,7 @@ func TestConnectionCutAtAnyStepAppliesExactlyOnce(t *testing.T) {
 		proxy := db.Proxy()
 		crashes(t, db, func(step sqltest.Step) error {
 			proxy.Cut()
-			// At the last step the answer has been read already.
+			// At these steps no answer follows that could be lost.
 			if step == sqltest.StepAfterCommit || step == sqltest.StepTakeOverAfterCommit || step == sqltest.StepBeforeBegin {
 				return errStopped
 			}
@@ -164,8 +164,8 @@ func TestConnectionCutAtAnyStepAppliesExactlyOnce(t *testing.T) {
 	})
 }
 
-// The connection dies between COMMIT and its answer: committed or not, the same
-// batch again is conclusive.
+// The connection breaks between COMMIT and its answer. Whether the transaction was committed or not, applying the same batch again is
+// conclusive.
 func TestUnknownOutcomeOfCommitAppliesExactlyOnce(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		db.articles()
@@ -191,13 +191,13 @@ func TestUnknownOutcomeOfCommitAppliesExactlyOnce(t *testing.T) {
 	})
 }
 
-// The network hangs while the old transaction holds its ledger entry. The same
-// batch over another connection waits for it; it does not guess.
+// The network hangs while the old transaction holds its ledger entry. If the same batch is applied over another connection, it waits until
+// the old transaction has ended.
 func TestApplyingAgainWaitsForTheTransactionWithUnknownOutcome(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		db.articles()
 		proxy := db.Proxy()
-		const lease = 12 * time.Second // and a quarter for a transaction that is idle
+		const lease = 12 * time.Second // the limit for an idle transaction is a quarter of it
 		hanging := db.stopAt(sqltest.StepAfterFence, func() error {
 			proxy.Hang()
 			return nil
@@ -221,7 +221,7 @@ func TestApplyingAgainWaitsForTheTransactionWithUnknownOutcome(t *testing.T) {
 	})
 }
 
-// applied is the error of a batch over a connection that hangs.
+// applied applies a batch over a connection that hangs, and returns the error.
 func applied(t *testing.T, ctx context.Context, s *sql.Store, p *row.Plan) error {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -247,7 +247,7 @@ func TestHangingDatabaseIsGivenUpWithinALease(t *testing.T) {
 	})
 }
 
-// The limit of a round trip is an hour here.
+// In this test the time limit of a round trip is an hour.
 func TestCancelledContextEndsAStatementThatWaits(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		db.articles()
@@ -281,15 +281,16 @@ func TestCancelledContextEndsApplyAndSaysSo(t *testing.T) {
 	})
 }
 
-// Another transaction holds a row of the batch for longer than we wait.
+// Another transaction holds a row of the batch for longer than the batch waits.
 func TestLockedRowIsTransient(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
 		stop := newPause(sqltest.StepAfterRows)
 		defer stop.resume()
-		holder, s := db.observing(stop.observe).open(), db.open(ttl(2*time.Second))
+		// The lease of the holder is so long that its transaction cannot reach a time limit before the other store has given up.
+		holder, s := db.observing(stop.observe).open(ttl(time.Hour)), db.open(ttl(2*time.Second))
 		takeOver(t, holder, fence(1))
-		p := plan(t, s, "articles", []string{"id"}, "views")
+		p := plan(t, holder, "articles", []string{"id"}, "views")
 		done := make(chan error, 1)
 		go func() {
 			_, err := holder.Apply(t.Context(), fence(1), p, batch("a", 0, rowOf(1, 5)))
@@ -299,7 +300,7 @@ func TestLockedRowIsTransient(t *testing.T) {
 		_, err := s.Apply(t.Context(), fence(1), p, batch("b", 0, rowOf(1, 5)))
 		wantTransient(t, err)
 		stop.resume()
-		if err := <-done; err != nil { // it may have been thrown off meanwhile
+		if err := <-done; err != nil { // the server may have ended the transaction before
 			wantTransient(t, err)
 		}
 		persist(t, s, fence(1), p, batch("a", 0, rowOf(1, 5)))
@@ -308,7 +309,7 @@ func TestLockedRowIsTransient(t *testing.T) {
 	})
 }
 
-// Two batches that lock the same rows in opposite orders.
+// Two batches lock the same rows in opposite orders.
 func TestDeadlockIsTransient(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		db.articles()
@@ -365,7 +366,7 @@ func TestDatabaseThatWasRestartedIsFoundAgain(t *testing.T) {
 	}
 }
 
-// A file that cannot be written now may be later, like a standby that is promoted.
+// A file that cannot be written now may be writable later, like a standby that is promoted.
 func TestReadOnlyDatabaseIsTransient(t *testing.T) {
 	db := &bench{Database: testsupport.SQLite(t), t: t}
 	s := db.open(func(o *sql.Options) { o.DSN = "file:" + o.DSN + "?mode=ro" })

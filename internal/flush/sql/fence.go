@@ -9,8 +9,7 @@ import (
 	"baton/internal/flush"
 )
 
-// TakeOver makes f the job's fence: see flush.Sink. The first call of a process
-// also creates or migrates baton's tables.
+// TakeOver implements flush.Sink. It makes f the job's fence. The first call of a process also creates or migrates baton's tables.
 func (s *Store) TakeOver(ctx context.Context, f flush.Fence) error {
 	if err := s.Migrate(ctx); err != nil {
 		return err
@@ -26,11 +25,11 @@ func (s *Store) TakeOver(ctx context.Context, f flush.Fence) error {
 	})
 }
 
-// takeFence waits for the holder of the fence's row: an older leader that has passed its check, or
-// another taker.
+// takeFence makes f the job's fence. It waits for a transaction that holds a lock on the fence's row: a batch of an older leader that has
+// passed its check, or the takeover of another node.
 func (s *Store) takeFence(ctx context.Context, tx Session, f flush.Fence) error {
-	// If another taker inserts or raises the row between two of our statements, we try again. Its
-	// epoch is higher each time, so this ends.
+	// If another node inserts the row, or raises its epoch, between two of our statements, the loop tries again. The row's epoch is higher
+	// each time, so the loop ends.
 	for {
 		taken := false
 		note := func(touched int64) error { taken = touched > 0; return nil }
@@ -50,7 +49,7 @@ func (s *Store) takeFence(ctx context.Context, tx Session, f flush.Fence) error 
 		case err != nil:
 			return err
 		case found && held.Epoch == f.Epoch && held.Owner == f.Owner:
-			return nil // an earlier call did it, and its reply was lost
+			return nil // an earlier call claimed the fence, and its reply was lost
 		case found && held.Epoch >= f.Epoch:
 			return &flush.FencedError{Job: f.Job, Epoch: held.Epoch, Owner: held.Owner}
 		case found:
@@ -66,12 +65,12 @@ func (s *Store) takeFence(ctx context.Context, tx Session, f flush.Fence) error 
 	}
 }
 
-// ErrFenceMoved means that the fence to be replaced is not there any more.
-var ErrFenceMoved = errors.New("another node has taken the fence meanwhile")
+// ErrFenceMoved means that the fence to be replaced has changed.
+var ErrFenceMoved = errors.New("another node has taken the fence in the meantime")
 
-// ResetFence replaces a fence with an invalid epoch, also by a lower one. Every batch checks owner and epoch, so a holder of the old
-// fence can no longer write. Only the holder of the job's lock may call it, when no earlier leader trusts its lease any longer.
-// ErrFenceMoved if the fence is not old.
+// ResetFence replaces a fence whose epoch is invalid. The new epoch may be lower than the invalid epoch. Every batch checks owner and
+// epoch, so a holder of the old fence can no longer write. Only the holder of the job's lock may call ResetFence, and only when no earlier
+// leader still trusts its lease. ResetFence returns ErrFenceMoved if the job's fence is not the argument old.
 func (s *Store) ResetFence(ctx context.Context, old, f flush.Fence) error {
 	return s.transact(ctx, fmt.Sprintf("reset the fence of job %q", f.Job), func(tx Session) error {
 		if err := tx.Run(ctx, Task{Query: "begin"}); err != nil {
@@ -92,11 +91,11 @@ func (s *Store) ResetFence(ctx context.Context, old, f flush.Fence) error {
 	})
 }
 
-// checkFence locks the fence's row and requires it to be exactly f's. From its answer to the end of
-// the transaction no other node can take over.
+// checkFence locks the fence's row, and returns an error if the fence is not f. After checkFence, no other node can take over the fence
+// until the transaction ends.
 //
-// A cluster that certifies transactions has no locks between servers. There the check is a write: if the check and a take-over on another
-// server meet, the later one cannot commit.
+// A cluster that certifies transactions has no locks between servers. On such a cluster the check is a write. If the check conflicts with a
+// takeover on another server, only the transaction that is certified first can commit.
 func (s *Store) checkFence(ctx context.Context, tx Session, f flush.Fence, query string) error {
 	certified, written := s.database.Certified(), false
 	if certified {
@@ -114,13 +113,13 @@ func (s *Store) checkFence(ctx context.Context, tx Session, f flush.Fence, query
 		return err
 	case held.Epoch != f.Epoch || held.Owner != f.Owner:
 		return &flush.FencedError{Job: f.Job, Epoch: held.Epoch, Owner: held.Owner}
-	case certified: // it came between the two statements, and a read proves nothing here
-		return fmt.Errorf("the server lags behind the take-over: %w", flush.ErrTransient)
+	case certified: // the row changed between the two statements, and a read proves nothing on a cluster
+		return fmt.Errorf("the server does not have the last take-over yet: %w", flush.ErrTransient)
 	}
 	return nil
 }
 
-// readFence reads the job's fence with the query of that name.
+// readFence reads the job's fence. The argument query is the name of the query.
 func (s *Store) readFence(ctx context.Context, tx Session, query, job string) (f flush.Fence, found bool, err error) {
 	f.Job = job
 	err = tx.Read(ctx, s.queries[query], []any{job}, func(row []any) error {

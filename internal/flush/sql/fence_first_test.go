@@ -7,7 +7,7 @@ import (
 	"baton/internal/flush/sql/sqltest"
 )
 
-// lockWaits counts the transactions of this database that wait for another one.
+// lockWaits returns the number of transactions of this database that wait for another transaction.
 func (b *bench) lockWaits() string {
 	b.t.Helper()
 	return b.Rows(b.t, map[string]string{
@@ -17,8 +17,7 @@ func (b *bench) lockWaits() string {
 	}[b.Driver])[0][0]
 }
 
-// The job is new, so both leaders insert its fence. The older one comes second, and waits
-// for the newer one's row.
+// The job is new, so both leaders insert its fence. The older leader inserts second, and waits for the row of the newer leader.
 func TestOlderTakerOfANewJobDoesNotOverwriteTheNewerOne(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		stop := newPause(sqltest.StepTakeOverBeforeCommit)
@@ -29,7 +28,7 @@ func TestOlderTakerOfANewJobDoesNotOverwriteTheNewerOne(t *testing.T) {
 		<-stop.reached
 		refused := make(chan error, 1)
 		go func() { refused <- older.TakeOver(t.Context(), fence(1)) }()
-		// InnoDB looks anew only if nobody has asked for 100 ms.
+		// InnoDB renews this information only if no query has read it for 100 ms.
 		for limit := time.Now().Add(time.Minute); db.lockWaits() == "0"; time.Sleep(150 * time.Millisecond) {
 			if time.Now().After(limit) {
 				t.Fatal("the older leader does not wait for the newer one's row")

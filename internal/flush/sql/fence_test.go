@@ -15,7 +15,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// pause stops a store at a step, once, until resume is called.
+// pause stops a store once, at the given step, until resume is called.
 type pause struct {
 	at      sqltest.Step
 	reached chan struct{}
@@ -38,8 +38,8 @@ func (p *pause) observe(step sqltest.Step) error {
 	return nil
 }
 
-// A leader that is deposed in the middle of a batch wakes up and goes on: what it
-// wrote does not stay. In SQLite its successor waits instead, for the write lock.
+// A leader is deposed in the middle of a batch. When it continues, its writes must be rolled back. On SQLite the successor waits for the
+// write lock instead.
 func TestDeposedLeaderRollsBackInTheMiddleOfABatch(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		db.articles()
@@ -75,8 +75,7 @@ func TestDeposedLeaderRollsBackInTheMiddleOfABatch(t *testing.T) {
 	})
 }
 
-// SQLite's only write lock is held from the first statement on, before a batch has
-// written anything.
+// A transaction holds SQLite's only write lock from its first statement on, even before a batch has written anything.
 func TestSQLiteTransactionLocksOutATakerFromItsBeginning(t *testing.T) {
 	db := &bench{Database: testsupport.SQLite(t), t: t}
 	db.articles()
@@ -99,14 +98,14 @@ func TestSQLiteTransactionLocksOutATakerFromItsBeginning(t *testing.T) {
 	takeOver(t, successor, fence(2))
 }
 
-// Transactions of one leader do not wait for each other at the fence. Those of one
-// shard do, once: for the stage's first batch, which notes the stage as the newest.
+// Transactions of one leader do not wait for each other at the fence. Transactions of one shard wait once: the first batch of a stage
+// records the stage as the newest one.
 func TestTransactionsOfOneLeaderShareTheFence(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		db.articles()
 		stop := newPause(sqltest.StepAfterFence)
 		defer stop.resume()
-		s := db.observing(stop.observe).open(ttl(time.Minute)) // a busy machine takes its time
+		s := db.observing(stop.observe).open(ttl(time.Minute)) // long enough for a busy machine
 		takeOver(t, s, fence(1))
 		p := plan(t, s, "articles", []string{"id"}, "views")
 		first := make(chan error, 1)
@@ -125,12 +124,12 @@ func TestTransactionsOfOneLeaderShareTheFence(t *testing.T) {
 	})
 }
 
-// A leader freezes inside its transaction, with a row and the fence locked. The
-// server throws it off: see TestEveryLimitIsWithinTheLease for when.
+// A leader freezes inside its transaction, with a row and the fence locked. The server disconnects the leader;
+// TestEveryLimitIsWithinTheLease checks after which time.
 func TestFrozenLeaderIsThrownOff(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		db.articles()
-		const lease = 12 * time.Second // and a quarter for a transaction that is idle
+		const lease = 12 * time.Second // the limit for an idle transaction is a quarter of it
 		stop := newPause(sqltest.StepAfterFence)
 		defer stop.resume()
 		frozen, successor := db.observing(stop.observe).open(ttl(lease)), db.open()
@@ -148,7 +147,7 @@ func TestFrozenLeaderIsThrownOff(t *testing.T) {
 		}
 		takeOver(t, successor, fence(2))
 		persist(t, successor, fence(2), p, batch("a", 0, rowOf(1, 5)))
-		stop.resume() // it was frozen until now
+		stop.resume() // the leader was frozen until now
 		if err := <-thawed; !errors.Is(err, flush.ErrTransient) {
 			t.Errorf("the frozen leader's commit: %v", err)
 		}
@@ -156,7 +155,7 @@ func TestFrozenLeaderIsThrownOff(t *testing.T) {
 	})
 }
 
-// What a dead leader holds is free before its successor may take over.
+// The server releases the locks of a dead leader before a successor may take over.
 func TestEveryLimitIsWithinTheLease(t *testing.T) {
 	var got sql.Limits
 	const lease = 8 * time.Second
@@ -191,13 +190,13 @@ func TestConcurrentFirstTakeOverLeavesTheHighestEpoch(t *testing.T) {
 	})
 }
 
-// A database that was made anew while we run has none of our tables.
+// If the database is created again while baton runs, baton's tables are missing.
 func TestTablesThatAreGoneAreMadeAgain(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
 		s, p := db.flushing("articles", []string{"id"}, "views")
 		apply(t, s, fence(1), p, batch("a", 0, rowOf(1, 5)))
-		for _, table := range []string{"fence", "ledger", "position", "mark", "dead_letter", "dead_letter_part", "schema_version"} {
+		for table := range strings.FieldsSeq("fence ledger position mark dead_letter dead_letter_part deleted schema_version") {
 			db.Exec(t, "DROP TABLE baton_"+table)
 		}
 		if _, err := s.Apply(t.Context(), fence(1), p, batch("b", 0, rowOf(1, 5))); err == nil || errors.Is(err, flush.ErrTransient) {

@@ -22,7 +22,8 @@ func TestAGaleraCluster(t *testing.T) {
 	t.Run("a deposed leader does not commit", func(t *testing.T) { deposedDoesNotCommit(t, one, two) })
 }
 
-// cutOffIsAway: such a server answers pings, so that a leader would go on trying there for ever.
+// cutOffIsAway checks that Ping fails for a server that is cut off from the cluster. Such a server still answers plain pings, and a leader
+// would otherwise try its statements there for ever.
 func cutOffIsAway(t *testing.T, g *testsupport.Galera, two *bench) {
 	s := two.open()
 	if err := s.Ping(t.Context()); err != nil {
@@ -34,7 +35,7 @@ func cutOffIsAway(t *testing.T, g *testsupport.Galera, two *bench) {
 	testsupport.Await(t, "the server to be there again", func() bool { return s.Ping(t.Context()) == nil })
 }
 
-// takeOverThroughBoth also makes baton's tables, through both servers at once.
+// takeOverThroughBoth takes over a job through both servers at the same time. This also creates baton's tables.
 func takeOverThroughBoth(t *testing.T, one, two *bench) {
 	var wg sync.WaitGroup
 	for i, db := range []*bench{one, two} {
@@ -60,8 +61,8 @@ func takeOverThroughBoth(t *testing.T, one, two *bench) {
 	}
 }
 
-// On a Galera cluster a take-over through one server does not wait for a batch on its way
-// through another. A server that lags behind even lets it read the old fence and commit.
+// On a Galera cluster a takeover through one server does not wait for a batch that runs on another server. If that other server lags
+// behind, the batch can even read the old fence and commit there.
 func deposedDoesNotCommit(t *testing.T, one, two *bench) {
 	one.articles()
 	one.Exec(t, "CREATE TABLE slow (id int PRIMARY KEY)")
@@ -76,13 +77,12 @@ func deposedDoesNotCommit(t *testing.T, one, two *bench) {
 		ended <- err
 	}()
 	<-p.reached
-	// The first server lags behind: it has received what the other commits from here on, and
-	// cannot apply it.
+	// The first server lags behind: from here on it receives the commits of the other server but cannot apply them.
 	unlock := one.holdTable("slow")
 	two.Exec(t, "INSERT INTO slow VALUES (1)")
 	takeOver(t, next, fence(12))
 	p.resume()
-	time.Sleep(200 * time.Millisecond) // it has a chance to commit
+	time.Sleep(200 * time.Millisecond) // the deposed leader has time to commit
 	unlock()
 	if err := <-ended; !errors.Is(err, flush.ErrTransient) {
 		t.Errorf("the deposed leader's batch: %v", err)
@@ -94,7 +94,7 @@ func deposedDoesNotCommit(t *testing.T, one, two *bench) {
 	two.expect("SELECT views FROM articles", "5")
 }
 
-// holdTable keeps everybody from writing to a table until unlock is called.
+// holdTable prevents all writes to a table until unlock is called.
 func (b *bench) holdTable(name string) (unlock func()) {
 	b.t.Helper()
 	db, err := dbsql.Open("mysql", b.DSN)

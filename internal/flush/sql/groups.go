@@ -10,19 +10,19 @@ import (
 	"baton/internal/flush/row"
 )
 
-// group holds rows of a batch that are written in the same way.
+// group contains rows of a batch that are written in the same way.
 type group struct {
-	plan *row.Plan // the batch's, or a variant of it without some columns
-	rows []row.Row // with the values of plan's columns
-	// replace: existing rows are deleted first.
+	plan *row.Plan // the batch's plan, or a variant of the plan without some columns
+	rows []row.Row // rows with values for the columns of plan
+	// replace means that existing rows are deleted first.
 	replace bool
-	// needs, if set, is a column that the table requires of a new row, and that these rows have no value for.
+	// needs, if set, is a column that the table requires for a new row, and for which these rows have no value.
 	needs *row.Column
-	// updateFirst: existing rows are updated first, and only the others are upserted.
+	// updateFirst means that existing rows are updated first, and only the other rows are upserted.
 	updateFirst bool
-	// most, if set, is the largest size of the pieces that the rows are written in.
+	// most, if set, limits the number of rows in a piece.
 	most int
-	// passed: the database has taken these rows in a piece that was undone because of another row.
+	// passed means that the database has accepted these rows in a piece that was undone because of another row.
 	passed bool
 }
 
@@ -35,7 +35,7 @@ func (g group) of(from, to int) group {
 	return g
 }
 
-// and is the group with the rows of another one after its own, in a new slice if it has none.
+// and returns the group g with its rows, followed by the rows of the other group. If g has no rows, the result has a new slice.
 func (g group) and(other group) group {
 	if len(g.rows) == 0 {
 		g = other
@@ -45,14 +45,13 @@ func (g group) and(other group) group {
 	return g
 }
 
-// writeShape is how a row is written: a mark for each value that is absent ("" if none), and
-// whether an existing row is deleted first.
+// writeShape describes how a row is written.
 type writeShape struct {
-	mask    string
-	replace bool
+	mask    string // one sign for each value: present or absent; "" if no value is absent
+	replace bool   // an existing row is deleted first
 }
 
-// The signs of a mask.
+// present and absent are the characters of a mask, which has one character for each column.
 const present, absent = '+', '-'
 
 func (m writeShape) compare(other writeShape) int {
@@ -65,9 +64,9 @@ func (m writeShape) compare(other writeShape) int {
 	return strings.Compare(m.mask, other.mask)
 }
 
-// groups divides the rows of the batch by the shape in which they are written. Whole rows, with the deletions, come first, the others in
-// an order that is the same for every batch; within each the rows stay in the order of their keys. Rows that cannot be written at all are
-// dead.
+// groups divides the rows of the batch by their shape for writing. The first group contains complete rows and deletions. The order of the
+// other groups is the same for every batch. Within a group the rows stay in the order of their keys. A row that cannot be written in any
+// way becomes a dead letter.
 func (a *application) groups(rows []row.Row) []group {
 	var out []group
 	plain, parts := part(rows)
@@ -94,7 +93,7 @@ func (a *application) groups(rows []row.Row) []group {
 	return out
 }
 
-// part returns the rows that are written as a whole, or deleted, and the others by their shape.
+// part returns the complete rows and the deletions as plain, and the other rows by their shape.
 func part(rows []row.Row) (plain []row.Row, parts map[writeShape][]row.Row) {
 	for i := range rows {
 		r := &rows[i]
@@ -140,7 +139,7 @@ func mannerOf(r *row.Row) writeShape {
 	return m
 }
 
-// pick leaves out the absent values.
+// pick returns the rows without the values that are absent according to the mask.
 func pick(rows []row.Row, mask string) []row.Row {
 	out := slices.Clone(rows) // the batch may be applied again
 	values := make([]row.Value, 0, len(rows)*len(mask))
@@ -156,7 +155,7 @@ func pick(rows []row.Row, mask string) []row.Row {
 	return out
 }
 
-// variant is the plan without the absent columns.
+// variant returns the plan without the columns that are absent according to the mask.
 func (s *Store) variant(p *row.Plan, mask string) *row.Plan {
 	return s.variants.Get(variantKey{p, mask}, func(variantKey) *row.Plan {
 		out := *p
@@ -175,13 +174,14 @@ func (s *Store) variant(p *row.Plan, mask string) *row.Plan {
 	})
 }
 
-// variantKey names a variant of a plan.
+// variantKey identifies a variant of a plan.
 type variantKey struct {
 	plan *row.Plan
 	mask string
 }
 
-// needed is a column that a new row requires and that p does not write. A plan compiled from a mapping writes all such columns.
+// needed returns a column that a new row requires and that p does not write, or nil. A plan that was compiled from a mapping writes all
+// such columns.
 func needed(p *row.Plan) *row.Column {
 	for i := range p.Table.Columns {
 		if c := &p.Table.Columns[i]; !c.Nullable && !c.Default && !c.Generated && !HasColumn(p, c.Name) {
@@ -193,15 +193,14 @@ func needed(p *row.Plan) *row.Column {
 
 var errNoValues = errors.New("the record has no value for any column")
 
-// unwritable is the reason why no row of the group can be written, regardless of the table's rows. p is the plan that g's plan is a
-// variant of.
+// unwritable returns the reason why no row of the group can be written, whatever rows the table contains. g's plan is a variant of p.
 func (g group) unwritable(p *row.Plan, mask string) error {
 	if mask == "" {
 		return nil
 	}
 	for _, k := range p.Key {
 		if mask[k] == absent {
-			return &WrongValue{p.Columns[k].Column, "it identifies the row, and the record has no value for it"}
+			return &WrongValue{p.Columns[k].Column, "the column identifies the row, but the record has no value for it"}
 		}
 	}
 	switch {
@@ -214,11 +213,11 @@ func (g group) unwritable(p *row.Plan, mask string) error {
 }
 
 func needs(g group) error {
-	return &WrongValue{*g.needs, "a new row needs it, and the record has no value for it"}
+	return &WrongValue{*g.needs, "a new row needs a value in this column, but the record has none"}
 }
 
-// patch runs the tasks before, and sets aside rows that the table would refuse as new ones, for updates. It returns those rows. An upsert
-// would fail: databases check the row to be inserted even where the key exists.
+// patch runs the tasks in the argument before. It sets aside the rows that the table would refuse as new rows, and returns these rows, so
+// that they are tried as updates. An upsert would fail, because databases check the row to be inserted even if its key exists.
 func (a *application) patch(ctx context.Context, tx Session, before []Task, g group) (aside []refusedRow, err error) {
 	if err := tx.Run(ctx, before...); err != nil {
 		return nil, err
@@ -229,8 +228,8 @@ func (a *application) patch(ctx context.Context, tx Session, before []Task, g gr
 	return aside, nil
 }
 
-// deletesFirst lets a row take over a unique value that a deleted one had. Both
-// kinds stay in the order of their keys.
+// deletesFirst sorts deletions before the other rows, so that another row may use a unique value of a deleted row. The deletions stay in
+// the order of their keys, and so do the other rows.
 func deletesFirst(rows []row.Row) []row.Row {
 	deletes := 0
 	sorted := true
@@ -254,7 +253,7 @@ func deletesFirst(rows []row.Row) []row.Row {
 	return out
 }
 
-// CountDeletes of rows that deletesFirst has ordered.
+// CountDeletes returns the number of deletions in rows that deletesFirst has ordered.
 func CountDeletes(rows []row.Row) int {
 	n := 0
 	for n < len(rows) && rows[n].Delete {

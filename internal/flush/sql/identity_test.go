@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A capture reads all keys again where its table is another one.
+// If the identity of its table has changed, a capture reads all keys again.
 func TestATableThatIsMadeAgainOrTruncatedHasAnotherIdentity(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
@@ -23,19 +23,19 @@ func TestATableThatIsMadeAgainOrTruncatedHasAnotherIdentity(t *testing.T) {
 		if now := identity(); now != first {
 			t.Errorf("after an INSERT and an UPDATE it is %q, and was %q", now, first)
 		}
-		if db.Driver != "sqlite" { // a user with few rights sees less, and is refused nothing
+		if db.Driver != "sqlite" { // a user with few rights can read less of the catalogue, but gets no error
 			if table, err := db.poor().Table(t.Context(), "articles"); err != nil || table.Identity == "" {
 				t.Errorf("a user with few rights: %q, %v", table.Identity, err)
 			}
 		}
 		again := []string{"TRUNCATE articles", "DROP TABLE articles"}
-		if db.Driver == "sqlite" { // which knows no TRUNCATE
+		if db.Driver == "sqlite" { // SQLite has no TRUNCATE
 			again = again[1:]
 		}
 		for _, statement := range again {
 			before := identity()
 			if db.Driver == "mysql" {
-				time.Sleep(1100 * time.Millisecond) // the catalogue knows seconds
+				time.Sleep(1100 * time.Millisecond) // the times in the catalogue are whole seconds
 			}
 			db.Exec(t, statement)
 			if statement == "DROP TABLE articles" {

@@ -63,8 +63,8 @@ func TestPlanCacheForgetsOldPlans(t *testing.T) {
 	}
 }
 
-// Rows before the one at fault are written at once, those after it are pieces again, and each row is
-// written by one of them.
+// The rows before the row at fault are written next, all together. The rows after it form new pieces. Each row is in exactly one of these
+// groups.
 func TestWhatRemainsOfRefusedPieces(t *testing.T) {
 	var all []row.Row
 	for i := range 40 {

@@ -11,7 +11,7 @@ import (
 
 var _ flush.KeyLister = (*Store)(nil)
 
-// KeyRows reads the keys of rows: see flush.KeyLister.
+// KeyRows implements flush.KeyLister. It returns the keys of the rows in a range.
 func (s *Store) KeyRows(ctx context.Context, p *row.Plan, which flush.KeyRange) ([][]string, error) {
 	const doing = "list the keys of a table"
 	tx, err := s.database.Session(ctx)
@@ -29,7 +29,8 @@ func (s *Store) KeyRows(ctx context.Context, p *row.Plan, which flush.KeyRange) 
 	return found, s.failed(ctx, doing, err)
 }
 
-// keyRows leaves out keys that the column cannot hold, because its character set lacks one of their letters.
+// keyRows works like KeyRows, on one connection. It skips keys that a column cannot contain because its character set lacks one of their
+// characters.
 func (s *Store) keyRows(ctx context.Context, tx Session, p *row.Plan, which flush.KeyRange) (found [][]string, err error) {
 	query, args := s.newWalk(tx, p).listing(which)
 	err = tx.Read(ctx, query, args, func(row []any) error {
@@ -50,7 +51,7 @@ func (s *Store) keyRows(ctx context.Context, tx Session, p *row.Plan, which flus
 	return found[:min(len(found), which.Limit)], nil
 }
 
-// halves returns both halves of several, and nothing for one.
+// halves returns the two halves of a list. It returns nothing for a list with fewer than two elements.
 func halves[T any](all []T) [][]T {
 	if len(all) < 2 {
 		return nil
@@ -58,8 +59,8 @@ func halves[T any](all []T) [][]T {
 	return [][]T{all[:len(all)/2], all[len(all)/2:]}
 }
 
-// byIndex makes the next query follow an index up to its limit. Without statistics, as for a table that was just filled, PostgreSQL
-// expects few rows after a key: it would read and sort all of them for each page.
+// byIndex makes the next query read an index up to the query's limit. Without statistics, as for a table that was just filled, PostgreSQL
+// expects few rows after a key. It would then read and sort all rows after the key for each page.
 func (s *Store) byIndex(ctx context.Context, tx Session) error {
 	if !s.guesses() {
 		return nil
@@ -67,10 +68,10 @@ func (s *Store) byIndex(ctx context.Context, tx Session) error {
 	return tx.Run(ctx, Task{Query: "begin"}, Task{Query: "by_index"})
 }
 
-// guesses reports whether the database plans by expected numbers of rows, even without statistics.
+// guesses reports whether the database plans queries by estimated numbers of rows, even without statistics.
 func (s *Store) guesses() bool { return s.queries["by_index"] != "" }
 
-// listing is the statement that lists a range of keys.
+// listing returns the statement that lists the keys of a range.
 func (w *tableWalk) listing(which flush.KeyRange) (query string, args []any) {
 	keys := len(w.plan.Key)
 	others := w.key[keys:]
@@ -90,14 +91,14 @@ func (w *tableWalk) listing(which flush.KeyRange) (query string, args []any) {
 	switch {
 	case len(which.Of) > 1:
 		if lead == 1 && w.store.guesses() {
-			order = w.list() // otherwise it expects 64 keys to be a third of the table, and searches all of it
+			order = w.list() // otherwise the database estimates that 64 keys select a third of the table, and reads the whole table
 		}
 	case len(rest.key) == 0:
 		if which.Behind != nil {
-			where += " AND 1 = 0" // there is only one row with that key
+			where += " AND 1 = 0" // only one row has that key
 		}
 	default:
-		// Not by all columns of the key: MariaDB would sort by the leading text, though that is constant.
+		// The order does not name all columns of the key, because MariaDB would sort by the leading columns although they are constant.
 		order = rest.list()
 		if which.Behind != nil {
 			where += " AND " + rest.compare(">", ">", arguments(which.Behind[lead:]), &args)
@@ -109,8 +110,8 @@ func (w *tableWalk) listing(which flush.KeyRange) (query string, args []any) {
 	return fmt.Sprintf(w.store.queries["key_rows"], columns, w.table, where, order, which.Limit), args
 }
 
-// beginsWith is true for keys with one of these beginnings. A statement has as many places as a power of two, so that
-// few are prepared.
+// beginsWith returns the condition that a key begins with one of these prefixes. The number of placeholders is a power of two, so that few
+// different statements are prepared.
 func (w *tableWalk) beginsWith(of [][]row.Value, args *[]any) string {
 	places := 1
 	for places < len(of) {

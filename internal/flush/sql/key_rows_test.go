@@ -10,12 +10,12 @@ import (
 	"baton/internal/flush/row"
 )
 
-// A table that was filled a moment ago has no statistics yet. The rows of one key may be all of it: every page of them is
-// read through the index, up to the limit, or a key of a million members takes minutes.
+// A table that was just filled has no statistics yet. One key may have all rows of the table. Every page must be read through the index, up
+// to the limit, because otherwise a key of a million members takes minutes.
 func TestPagesOfKeysFollowTheIndexWithoutStatistics(t *testing.T) {
 	type words struct {
 		explain, option string
-		bad, badOfOne   []string // the second ones are well where several keys are asked for at once
+		bad, badOfOne   []string // badOfOne is bad only in a query for a single key
 	}
 	by := map[string]words{
 		"postgres": {"EXPLAIN", " WITH (autovacuum_enabled = off)", []string{"Seq Scan"}, []string{"  Sort", "Bitmap"}},

@@ -22,7 +22,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// A stage that one number of lanes has applied in part is finished by any other, and nothing of it is
+// If a run with some number of lanes has applied a part of a stage, a run with any other number of lanes can finish the stage. No change is
 // lost or added twice.
 func TestLanesChangeWhileAStageIsHalfApplied(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
@@ -55,7 +55,7 @@ func TestLanesChangeWhileAStageIsHalfApplied(t *testing.T) {
 	})
 }
 
-// laneChange is a job whose lanes change, and what its table must hold in the end.
+// laneChange is a job whose number of lanes changes, with the expected content of its table.
 type laneChange struct {
 	t     *testing.T
 	db    *bench
@@ -74,7 +74,7 @@ func (l *laneChange) total() (sum int) {
 	return sum
 }
 
-// produce writes so many changes to Redis.
+// produce writes the given number of changes to Redis.
 func (l *laneChange) produce(changes int) {
 	l.t.Helper()
 	for range changes {
@@ -91,7 +91,7 @@ func (l *laneChange) produce(changes int) {
 	}
 }
 
-// cutRun flushes over so many lanes and dies at a step of one of the first transactions.
+// cutRun flushes with the given number of lanes, and ends at a step of one of the first transactions, as if the process died.
 func (l *laneChange) cutRun(lanes int) {
 	l.t.Helper()
 	steps := []sqltest.Step{sqltest.StepAfterRows, sqltest.StepAfterFence, sqltest.StepAfterCommit}

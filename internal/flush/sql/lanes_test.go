@@ -18,7 +18,7 @@ import (
 
 var laneInputs = []string{"id", "name", "n", "gone"}
 
-// inOrder are pages of records, each with the inputs of laneInputs, "-" for none.
+// inOrder returns pages of records. Each record is a list of texts for laneInputs; "-" means that an input is missing.
 func inOrder(pages ...[][]string) []flush.Page {
 	var out []flush.Page
 	for part, texts := range pages {
@@ -35,7 +35,7 @@ func inOrder(pages ...[][]string) []flush.Page {
 	return out
 }
 
-// flushInOrder writes pages into a table over so many lanes.
+// flushInOrder flushes pages into a table with the given number of lanes.
 func flushInOrder(t *testing.T, s *sql.Store, table, key string, lanes int, pages []flush.Page) {
 	t.Helper()
 	var ids atomic.Int64
@@ -65,8 +65,8 @@ func flushInOrder(t *testing.T, s *sql.Store, table, key string, lanes int, page
 	}
 }
 
-// laneTable makes a table of rows by their number, which nothing but the key tells apart, or of
-// rows by their name, which is a second unique index.
+// laneTable makes a table without a second unique index if key is "id". If key is "name", the names are a second unique index, and the
+// flush writes by it.
 func (b *bench) laneTable(name, key string) {
 	b.t.Helper()
 	integer := map[string]string{
@@ -81,8 +81,8 @@ func (b *bench) laneTable(name, key string) {
 		exact, unique))
 }
 
-// Several lanes leave in the table, and in the dead letters, what one lane leaves: whichever rows
-// their pages share, whatever is deleted and added, and what the database refuses.
+// Several lanes must write the same rows and the same dead letters as one lane, whichever rows the pages share, whatever is deleted and
+// added, and whatever the database refuses.
 func TestLanesInOrderWriteWhatOneLaneWrites(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	everywhere(t, func(t *testing.T, db *bench) {
@@ -100,7 +100,7 @@ func TestLanesInOrderWriteWhatOneLaneWrites(t *testing.T) {
 					case 1:
 						r[2] = "-"
 					case 2:
-						r[2] = "x" // no number: a dead letter
+						r[2] = "x" // no number, so the row becomes a dead letter
 					case 3, 4:
 						r[1] = fmt.Sprint("v", rng.IntN(1000))
 					}
@@ -125,8 +125,8 @@ func TestLanesInOrderWriteWhatOneLaneWrites(t *testing.T) {
 	})
 }
 
-// A unique value that a page takes from a row goes to another row in the next page, and no lane
-// takes that for a mistake because it is early.
+// One page deletes the row with a unique value, and the next page gives the value to another row. A lane that writes the second page early
+// must not report this as a conflict.
 func TestLanesInOrderHandAUniqueValueOn(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		s := db.open(func(o *sql.Options) { o.MaxConns = 3 })
@@ -148,7 +148,7 @@ func TestLanesInOrderHandAUniqueValueOn(t *testing.T) {
 	})
 }
 
-// Counters of several shards add up in the same rows, whichever shards are written at the same time.
+// Counters of several shards add up in the same rows, even if the shards are written at the same time.
 func TestShardsThatShareRowsAddUp(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
@@ -170,7 +170,7 @@ func TestShardsThatShareRowsAddUp(t *testing.T) {
 				for part := range parts {
 					p := flush.Page{Part: part, Lane: part % cfg.Lanes}
 					for i := range fields {
-						id := strconv.Itoa((i*7 + shard) % fields) // in another order in each
+						id := strconv.Itoa((i*7 + shard) % fields) // each shard has another order
 						sign := map[bool]string{true: "-1", false: "3"}[part == 1]
 						p.Records = append(p.Records, row.Record{Key: id, Inputs: []row.Raw{{Text: id, OK: true}, {Text: sign, OK: true}}})
 					}

@@ -9,7 +9,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// A DBA freezes a database before it is moved: what is written from then on is missing after the move.
+// A DBA makes a database read-only before it is moved, because later writes would be missing after the move.
 func TestAFrozenDatabaseIsNotWritten(t *testing.T) {
 	frozen := "tx_read_only"
 	if testsupport.HasDialect(testsupport.DialectMySQL) {
@@ -68,7 +68,7 @@ func expectFinding(t *testing.T, s *sql.Store, what string) {
 	t.Errorf("%+v, want a finding of %q", findings, what)
 }
 
-// Limits of a role, of a database or of a server stay if they are less than ours; ours hold otherwise.
+// If a role, a database or a server has a shorter time limit than ours, that limit stays. Otherwise our limit applies.
 func TestNoLimitIsMadeWider(t *testing.T) {
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()

@@ -9,15 +9,14 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Marks reads the flushed totals of counters: see flush.Sink.
+// Marks implements flush.Sink. It returns the flushed totals of counters.
 //
-// They have a table of their own: there may be millions of them, and queries for the few positions
-// must not read them.
+// Marks are in a separate table, because there may be millions of marks, and queries for the few positions must not read them.
 func (s *Store) Marks(ctx context.Context, f flush.Fence, names []string) ([]string, error) {
 	return s.recorded(ctx, f, "marks", markName, names)
 }
 
-// mark sets the totals that the batch's differences lead to.
+// mark records the totals that the batch's counters have after the batch.
 func (a *application) mark(ctx context.Context, tx Session) error {
 	if len(a.batch.Marks) == 0 {
 		return nil
@@ -31,7 +30,7 @@ func (a *application) mark(ctx context.Context, tx Session) error {
 	return tx.Run(ctx, Task{Plan: a.store.marks, Rows: rows})
 }
 
-// newMarksPlan writes to the table of marks as if it were a job's table.
+// newMarksPlan returns a plan that writes to the table of marks like a job's plan.
 func newMarksPlan(textType, prefix string) *row.Plan {
 	p := &row.Plan{Table: row.Table{Name: prefix + "mark"}, Key: []int{0, 1}}
 	for _, name := range []string{"job", "name", "total"} {

@@ -6,7 +6,7 @@ import (
 	"baton/internal/flush"
 )
 
-// Of two counters that share a mark one would be added anew at every pass.
+// If two counters shared a mark, one of them would be added again at every pass.
 func TestMarksOfNamesThatSomeCollationsHoldForEqualAreApart(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.articles()

@@ -17,14 +17,16 @@ import (
 	"baton/internal/flush"
 )
 
-// fill replaces the names in braces in our SQL files.
+// fill returns a replacer for the names in braces in our SQL files.
 func (s *Store) fill() *strings.Replacer {
-	w := s.dialect.Words
+	w := s.dialect.Fragments
 	return strings.NewReplacer(
 		"{prefix}", s.prefix,
 		"{now}", w.Now,
 		"{ago}", w.Ago,
-		"{at}", w.At,
+		"{at}", fmt.Sprintf(w.At, "at"),
+		"{keep_until}", fmt.Sprintf(w.At, "keep_until"),
+		"{put_back_at}", fmt.Sprintf(w.At, "put_back_at"),
 		"{share}", w.Share,
 		"{update}", w.Update,
 		"{lock_seconds}", wholeSeconds(s.limits.Lock),
@@ -34,13 +36,13 @@ func (s *Store) fill() *strings.Replacer {
 	)
 }
 
-// wholeSeconds rounds up: in these settings 0 would mean at once, or never.
+// wholeSeconds returns the duration in seconds, rounded up, because databases treat a time limit of 0 as "at once" or "never".
 func wholeSeconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
-// Migrate creates baton's own tables or updates them. TakeOver calls it. It works once per process,
-// and several processes may run it concurrently.
+// Migrate creates baton's own tables or updates them. TakeOver calls it. Migrate does its work once per process. Several processes may run
+// it concurrently.
 func (s *Store) Migrate(ctx context.Context) error {
 	s.migrating.Lock()
 	defer s.migrating.Unlock()
@@ -81,8 +83,8 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 		}
 		defer s.unlockMigrations(conn)
 	}
-	// goose creates this table too, but in two steps and before it takes a lock: a node that reads between the steps, or dies there,
-	// blocks all other nodes.
+	// goose would also create this table of versions, but in two steps and without a lock. A node that reads or dies between the two steps
+	// would block all other nodes.
 	for _, name := range []string{"version_table", "version_zero"} {
 		if _, err := conn.ExecContext(ctx, s.queries[name]); err != nil {
 			return fmt.Errorf("create the table of versions: %w", err)
@@ -93,19 +95,19 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 		if err == nil || ctx.Err() != nil || s.queries["migrate_lock"] != "" && !s.database.Certified() {
 			return err
 		}
-		// SQLite has no lock to hold over a whole migration, and on a cluster that of one server is none on the others. Another process
-		// may have been faster; then its tables are there now.
+		// SQLite has no lock to hold during a whole migration, and on a cluster a lock of one server does not bind the others. If another
+		// process was faster, its tables exist now, so the migration is tried again.
 	}
 	return err
 }
 
-// migrateAtOnce does all of it in one transaction, with a lock that the transaction holds: a pooler
-// may give the next transaction another server session, and not the one that has the lock.
+// migrateAtOnce does the whole migration in one transaction, with a lock that belongs to the transaction. A lock that belongs to the
+// session would not be enough, because a pooler may give the next transaction another session of the server.
 func (s *Store) migrateAtOnce(ctx context.Context, conn *sql.Conn) error {
 	err := s.apart(ctx, conn, func(tx *sql.Tx) error {
 		done, err := s.current(ctx, tx)
 		if err == nil && !done {
-			err = errBehind // and the transaction may have failed
+			err = errBehind // the query may also have failed, and then the transaction is unusable
 		}
 		return err
 	})
@@ -122,10 +124,10 @@ func (s *Store) migrateAtOnce(ctx context.Context, conn *sql.Conn) error {
 	})
 }
 
-// errBehind: baton's tables are missing, or those of an older version.
+// errBehind means that baton's tables are missing, or belong to an older version.
 var errBehind = errors.New("baton's tables are not up to date")
 
-// migrations runs those that the database has not had yet.
+// migrations runs the migrations that are missing in the database.
 func (s *Store) migrations(ctx context.Context, tx *sql.Tx) error {
 	var version int64
 	if err := tx.QueryRowContext(ctx, s.queries["version"]).Scan(&version); err != nil {
@@ -135,7 +137,7 @@ func (s *Store) migrations(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	for _, file := range files { // Glob sorts
+	for _, file := range files { // Glob returns sorted names
 		number, err := versionOf(file)
 		if err != nil {
 			return err
@@ -156,7 +158,7 @@ func (s *Store) migrations(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// apart runs work in a transaction of its own, outside of batches.
+// apart runs the function work in a separate transaction on the connection. It is not used for batches.
 func (s *Store) apart(ctx context.Context, conn *sql.Conn, work func(*sql.Tx) error) error {
 	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
@@ -171,22 +173,25 @@ func (s *Store) apart(ctx context.Context, conn *sql.Conn, work func(*sql.Tx) er
 	return tx.Commit()
 }
 
-// versionOf is the number that the name of a migration's file begins with.
+// versionOf returns the number at the beginning of a migration file's name.
 func versionOf(file string) (int64, error) {
 	number, _, _ := strings.Cut(path.Base(file), "_")
 	return strconv.ParseInt(number, 10, 64)
 }
 
-// newestVersion is the version of the tables that this program makes.
-func (s *Store) newestVersion() (int64, error) {
-	files, err := fs.Glob(s.dialect.Files, "migrations/*.sql")
+// newestVersion returns the version of the tables that this program creates.
+func (s *Store) newestVersion() (int64, error) { return s.versionNamed("*") }
+
+// versionNamed returns the version of the newest migration with this name.
+func (s *Store) versionNamed(name string) (int64, error) {
+	files, err := fs.Glob(s.dialect.Files, "migrations/*_"+name+".sql")
 	if err != nil {
 		return 0, err
 	}
 	return versionOf(files[len(files)-1])
 }
 
-// current reports whether all migrations are done. It needs no right to create tables.
+// current reports whether all migrations are done. The user needs no right to create tables for this.
 func (s *Store) current(ctx context.Context, db interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }) (bool, error) {
@@ -195,7 +200,7 @@ func (s *Store) current(ctx context.Context, db interface {
 		return false, err
 	}
 	var version int64
-	// An error is most likely that there is no such table; any other one will come again.
+	// An error most likely means that the table does not exist. Any other error occurs again in the next statement.
 	found := db.QueryRowContext(ctx, s.queries["version"]).Scan(&version)
 	return found == nil && version >= want, nil
 }
@@ -214,8 +219,8 @@ func (s *Store) goose(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// lockMigrations keeps nodes apart by a lock that the server ties to the
-// connection: a node that dies leaves none behind.
+// lockMigrations takes a lock that only one node can have. The server releases the lock when the connection ends, so a dead node leaves no
+// lock behind.
 func (s *Store) lockMigrations(ctx context.Context, conn *sql.Conn, query string) error {
 	var got sql.NullBool
 	if err := conn.QueryRowContext(ctx, query).Scan(&got); err != nil {
@@ -231,6 +236,6 @@ func (s *Store) unlockMigrations(conn *sql.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if _, err := conn.ExecContext(ctx, s.queries["migrate_unlock"]); err != nil {
-		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // unlocks, too
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // closing the connection also unlocks
 	}
 }

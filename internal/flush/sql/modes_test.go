@@ -17,7 +17,7 @@ func replacing(values ...any) row.Row {
 	return r
 }
 
-// pets has a column of every sort: needed, nullable, with a default, and unique.
+// pets makes a table with a column of every sort: required, nullable, with a default, and unique.
 func (b *bench) pets() {
 	b.t.Helper()
 	b.create(
@@ -29,7 +29,7 @@ func (b *bench) pets() {
 			"DEFAULT 4, tag int UNIQUE, note varchar(10) DEFAULT 'none')")
 }
 
-// leavingOut takes columns out of a plan: they are not mapped.
+// leavingOut returns the plan without some columns, as if they were not mapped.
 func leavingOut(p *row.Plan, names ...string) *row.Plan {
 	out := *p
 	out.Columns = nil
@@ -67,16 +67,16 @@ func TestReplaceGivesOtherColumnsTheirDefaultsBack(t *testing.T) {
 		db.Exec(t, "INSERT INTO pets VALUES (1, 'Ann', 1, 3, 1, 'a'), (2, 'Bob', 2, 3, 2, 'b'), (3, 'Cid', 3, 3, 3, 'c'), (4, 'Dan', "+
 			"4, 3, 4, 'd')")
 		s := db.leading()
-		p := leavingOut(plan(t, s, "pets", []string{"id"}), "age", "note") // id, name, legs, tag
+		p := leavingOut(plan(t, s, "pets", []string{"id"}), "age", "note") // the plan writes id, name, legs and tag
 		out := apply(t, s, fence(1), p, batch("a", 0,
-			replacing(1, "Anna", 2, 10), replacing(2, "Bobby", keep, 1), // takes what the first one had
+			replacing(1, "Anna", 2, 10), replacing(2, "Bobby", keep, 1), // uses the value that the first row had
 			replacing(3, "a name too long", 2, 30), rowOf(4, "Dan", 2, 40), replacing(5, "Eve", 2, 5), gone(4, 6)))
 		if len(out.Dead) != 1 || out.Rows != 5 {
 			t.Errorf("outcome %+v", out)
 		}
 		db.expect("SELECT * FROM pets ORDER BY id",
 			"1|Anna|NULL|2|10|none", "2|Bobby|NULL|4|1|none",
-			"3|Cid|3|3|3|c", // what is refused loses nothing
+			"3|Cid|3|3|3|c", // a refused row keeps its old values
 			"4|Dan|4|2|40|d", "5|Eve|NULL|2|5|none")
 	})
 }
@@ -112,9 +112,9 @@ func TestAbsentValuesLeaveColumnsAlone(t *testing.T) {
 		b := batch("a", -1,
 			rowOf(1, "Anna", keep, keep, 10, keep), rowOf(2, keep, 20, keep, keep, keep), gone(6, 3),
 			rowOf(4, keep, keep, keep, keep, keep),
-			rowOf(5, "Eve", nil, keep, 1, keep), // takes what the first one had
+			rowOf(5, "Eve", nil, keep, 1, keep), // uses the value that the first row had
 			rowOf(6, "Fay", keep, 2, keep, nil), rowOf(7, keep, 1, 1, 7, "x"))
-		for range 2 { // it may be applied again, as it was
+		for range 2 { // the same batch may be applied again
 			out := apply(t, s, fence(1), p, b)
 			if len(out.Dead) != 1 || out.Rows != 6 || !strings.Contains(out.Dead[0].Error, `"name"`) {
 				t.Errorf("outcome %+v", out)
@@ -126,8 +126,7 @@ func TestAbsentValuesLeaveColumnsAlone(t *testing.T) {
 	})
 }
 
-// Without its needed column a row that is there can be updated, in whatever number, and
-// a new one cannot be inserted.
+// If rows lack a required column, existing rows can be updated, whatever their number is, but new rows cannot be inserted.
 func TestAbsentNeededValueRefusesNewRowsOnly(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.create(
@@ -143,7 +142,7 @@ func TestAbsentNeededValueRefusesNewRowsOnly(t *testing.T) {
 		for id := range rows {
 			rows[id] = rowOf(id, keep, 1)
 			if id%100 == 50 {
-				rows[id] = rowOf(id, keep, 990) // too much
+				rows[id] = rowOf(id, keep, 990) // too large for the column
 			}
 		}
 		rows = append(rows, rowOf(700, keep, 1), rowOf(701, "new", 1))
@@ -161,7 +160,7 @@ func TestAbsentNeededValueRefusesNewRowsOnly(t *testing.T) {
 	})
 }
 
-// So many sorts of rows in one batch that no cache holds them.
+// The rows of one batch lack so many different combinations of columns that no cache holds all variants.
 func TestAbsentValuesInEveryCombination(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		const many = 9

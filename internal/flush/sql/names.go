@@ -9,10 +9,10 @@ import (
 	"baton/internal/text"
 )
 
-// Quote is how a kind of database quotes an identifier: " or `.
+// Quote is the quotation mark for identifiers in a kind of database: " or `.
 type Quote string
 
-// split takes schema.table apart. A part in quotes is taken literally, so that a name may contain a dot.
+// split splits schema.table into its parts. A part in quotes is taken literally, so that a name may contain a dot.
 func (q Quote) split(name string) []string {
 	var parts []string
 	var part strings.Builder
@@ -35,14 +35,14 @@ func (q Quote) split(name string) []string {
 	return append(parts, part.String())
 }
 
-// Schema splits a table's name in two; the schema may be "".
+// Schema splits a table's name into schema and table. The schema may be "".
 func (q Quote) Schema(name string) (schema, table string) {
 	parts := q.split(name)
 	last := len(parts) - 1
 	return strings.Join(parts[:last], "."), parts[last]
 }
 
-// Join is the opposite of split: it quotes only what split would misread.
+// Join joins the parts of a name, as the inverse of split. It quotes only parts that split would otherwise misread.
 func (q Quote) Join(parts ...string) string {
 	var out []string
 	for _, p := range parts {
@@ -56,7 +56,7 @@ func (q Quote) Join(parts ...string) string {
 	return strings.Join(out, ".")
 }
 
-// Ident quotes one identifier. Every identifier of users passes Ident or table.
+// Ident quotes one identifier. Every identifier from a configuration passes through Ident or Table.
 func (q Quote) Ident(name string) string {
 	return string(q) + strings.ReplaceAll(name, string(q), string(q+q)) + string(q)
 }
@@ -70,8 +70,7 @@ func (q Quote) Table(name string) string {
 	return strings.Join(parts, ".")
 }
 
-// similar picks the names that may have been meant: at most two letters away, or
-// different in case only.
+// similar returns the names that the user may have meant: names that differ from want in at most two letters, or only in case.
 func similar(want string, names []string) []string {
 	var near []string
 	for _, name := range names {
@@ -83,7 +82,7 @@ func similar(want string, names []string) []string {
 	return near[:min(len(near), 5)]
 }
 
-// NoTable is the error of a missing table, with similar names.
+// NoTable returns the error about a missing table, with similar names.
 func NoTable(name string, names []string) error {
 	hint := "create it, or correct the job's `table`"
 	if near := similar(name, names); len(near) > 0 {

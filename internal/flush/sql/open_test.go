@@ -46,7 +46,7 @@ func TestOpenRefusesWhatCannotWorkAndKeepsThePasswordToItself(t *testing.T) {
 func TestWrongPasswordIsNoTransientErrorAndIsNotPrinted(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		if db.Driver == "postgres" {
-			// The test's server trusts every password: keep this role out otherwise.
+			// The test's server accepts every password, so this role must not be able to log in.
 			db.Exec(t, "CREATE ROLE guest NOLOGIN")
 			defer db.Exec(t, "DROP ROLE guest")
 		}
@@ -95,12 +95,12 @@ func TestPrefixKeepsTwoInstallationsApart(t *testing.T) {
 		apply(t, two, fence(2), plan(t, two, "articles", []string{"id"}, "views"), batch("a", 0, rowOf(1, 1)))
 		db.expect("SELECT count(*) FROM baton_ledger", "0")
 		db.expect("SELECT count(*) FROM other_ledger", "1")
-		db.expect("SELECT max(version_id) FROM other_schema_version", map[string]string{"postgres": "6", "mysql": "8",
-			"sqlite": "6"}[db.Driver])
+		db.expect("SELECT max(version_id) FROM other_schema_version", map[string]string{"postgres": "8", "mysql": "10",
+			"sqlite": "8"}[db.Driver])
 		if err := two.Migrate(t.Context()); err != nil {
 			t.Error(err)
 		}
-		takeOver(t, db.open(), fence(6)) // a later process finds the tables there
+		takeOver(t, db.open(), fence(6)) // a later process finds the existing tables
 	})
 }
 
@@ -143,7 +143,7 @@ func TestMySQLServersDefaultsDoNotChangeWhatACommitIs(t *testing.T) {
 	db.expect("SELECT views FROM articles", "6")
 }
 
-// Tests of other things begin with tables that no migration has made.
+// Tests of other things use tables that were not made by a migration. These tables must be equal to the tables of Migrate.
 func TestTablesOfTestsAreThoseThatMigrateMakes(t *testing.T) {
 	emptyEverywhere(t, func(t *testing.T, made *bench) {
 		if err := made.open().Migrate(t.Context()); err != nil {

@@ -8,29 +8,30 @@ import (
 	"baton/internal/flush/row"
 )
 
-// A batch with refused rows is written in pieces: the database takes all rows of a piece, or no row of it. Where the database points to
-// the refused row, that row is set aside, and the rows before and after it are pieces of their own; where it does not, the piece is
-// halved. The best size of pieces follows from how often rows are refused, which is remembered from batch to batch.
+// A batch with refused rows is written in pieces: the database accepts all rows of a piece, or no row of it. If the database points to the
+// refused row, that row is set aside, and the rows before and after it form new pieces. Otherwise the piece is halved. The best size of
+// pieces follows from the share of refused rows, which is remembered from batch to batch.
 
 const (
-	// pieceWorth is the cost of one more piece, in values.
+	// pieceWorth is the cost of one more piece, as the number of values that cost as much.
 	pieceWorth = 60
 	// memoryRows is the number of rows after which older counts weigh half.
 	memoryRows = 5000
 )
 
-// tally counts the outcomes of rows.
-type tally struct {
-	rows    float64 // tried
+// outcomeRates counts the rows that were tried, the rows that were refused, and the rows that an update could write after a refusal.
+type outcomeRates struct {
+	rows    float64 // rows that were tried
 	refused float64
-	rescued float64 // refused at first, and written by an update
+	rescued float64 // rows that were first refused, and then written by an update
 }
 
-// piece is the best size of pieces for that many rows of a plan.
+// piece returns the best size of pieces for the given number of rows of a plan.
 //
-// With pieces of g rows, where each row is refused with probability p, a row bears 1/g of the cost of one more piece, and p·g/2 rows that
-// are written in vain and undone. It is a power of two, since databases prepare a statement for each size.
-func (t tally) piece(p *row.Plan, rows int) int {
+// Suppose that a piece has g rows, and that each row is refused with probability p. Then each row causes 1/g of the cost of one more piece,
+// and p·g/2 rows that are written and then undone. The best size minimizes the sum of these costs. It is rounded to a power of two, because
+// databases prepare a statement for each size.
+func (t outcomeRates) piece(p *row.Plan, rows int) int {
 	if refused := t.refused; refused > 0 {
 		best := math.Sqrt(pieceWorth / float64(len(p.Columns)) * t.rows / refused)
 		if g := 1 << max(0, int(math.Round(math.Log2(best)))); g < rows {
@@ -40,35 +41,36 @@ func (t tally) piece(p *row.Plan, rows int) int {
 	return rows
 }
 
-// outcomeHistory remembers the outcomes for rows of a plan.
+// outcomeHistory remembers the outcomes for the rows of a plan from batch to batch.
 type outcomeHistory struct {
 	mu sync.Mutex
-	tally
+	outcomeRates
 }
 
-// expect predicts the outcomes for that many rows of the plan, and the best size of their first pieces, 0 for all at once.
-func (h *outcomeHistory) expect(p *row.Plan, rows int) (t tally, piece int, updateFirst bool) {
+// expect predicts the outcomes for the given number of rows of the plan, and the best size of their first pieces. The size 0 means all rows
+// in one piece.
+func (h *outcomeHistory) expect(p *row.Plan, rows int) (t outcomeRates, piece int, updateFirst bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	keep := math.Exp2(-float64(rows) / memoryRows)
-	t = tally{h.rows * keep, h.refused * keep, h.rescued * keep}
+	t = outcomeRates{h.rows * keep, h.refused * keep, h.rescued * keep}
 	if t.refused*float64(rows) <= t.rows/10 {
 		return t, 0, false
 	}
 	if t.rescued > t.refused/2 {
-		return t, tally{t.rows, t.refused - t.rescued, 0}.piece(p, rows), true
+		return t, outcomeRates{t.rows, t.refused - t.rescued, 0}.piece(p, rows), true
 	}
 	return t, t.piece(p, rows), false
 }
 
 // remember replaces the remembered counts.
-func (h *outcomeHistory) remember(t tally) {
+func (h *outcomeHistory) remember(t outcomeRates) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.tally = t
+	h.outcomeRates = t
 }
 
-// rescue remembers that an update has written a row that was refused as a new one.
+// rescue records that an update has written a row that an insert could not write.
 func (h *outcomeHistory) rescue() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,16 +78,16 @@ func (h *outcomeHistory) rescue() {
 }
 
 func (s *Store) outcomesOf(p *row.Plan) *outcomeHistory {
-	return s.habits.Get(p, func(*row.Plan) *outcomeHistory { return &outcomeHistory{} })
+	return s.outcomes.Get(p, func(*row.Plan) *outcomeHistory { return &outcomeHistory{} })
 }
 
-// refusedPiece is a piece with at least one refused row.
+// refusedPiece is a piece that the database refused because of at least one row.
 type refusedPiece struct {
 	group
 	Refusal
 }
 
-// writeGroup runs the tasks before, and writes the rows of a group. It returns the refused rows, each set aside.
+// writeGroup runs the tasks in the argument before, and then writes the rows of a group. It returns each refused row.
 func (a *application) writeGroup(ctx context.Context, tx Session, before []Task, g group) (aside []refusedRow, err error) {
 	h := a.store.outcomesOf(g.plan)
 	seen, size, updateFirst := h.expect(g.plan, len(g.rows))
@@ -110,9 +112,9 @@ func (a *application) writeGroup(ctx context.Context, tx Session, before []Task,
 	return aside, nil
 }
 
-// remaining returns the rows still to be written of refused pieces, and the refused rows. The rows before a refused row have passed: they
-// are written next, all of them together. Those after it are pieces again, as large as others. Of a piece whose refused row is unknown,
-// each half is a piece.
+// remaining returns the rows of refused pieces that are still to be written, and the refused rows. The rows before a refused row have
+// passed, so they are written next, all together. The rows after the refused row form pieces of the usual size. If the refused row of a
+// piece is unknown, each half is a piece.
 func remaining(refused []refusedPiece) (parts []group, ones []refusedRow) {
 	var passed, untried group
 	for _, r := range refused {
@@ -130,16 +132,16 @@ func remaining(refused []refusedPiece) (parts []group, ones []refusedRow) {
 	passed.passed = true
 	for _, part := range []group{passed, untried} {
 		if len(part.rows) > 0 {
-			part.rows = deletesFirst(part.rows) // pieces do not come in the order of their rows
+			part.rows = deletesFirst(part.rows) // the pieces may be in another order than their rows
 			parts = append(parts, part)
 		}
 	}
 	return parts, ones
 }
 
-// rescue tries rows that were refused at once again, with updates first, where that may help many of them. It returns those that are
-// still refused.
-func (a *application) rescue(ctx context.Context, tx Session, refused []refusedPiece, seen *tally) ([]refusedPiece, error) {
+// rescue retries rows that were refused together, and updates existing rows first, if this may help many of the rows. It returns the pieces
+// that are still refused.
+func (a *application) rescue(ctx context.Context, tx Session, refused []refusedPiece, seen *outcomeRates) ([]refusedPiece, error) {
 	if !a.updatesFirst(refused[0].plan) || !refused[0].judgedApart() {
 		return refused, nil
 	}
@@ -161,7 +163,7 @@ func (a *application) rescue(ctx context.Context, tx Session, refused []refusedP
 	return left, nil
 }
 
-// writeParts writes some rows in pieces of a size, and returns the pieces that are refused.
+// writeParts writes the rows of parts in pieces of the given size, and returns the pieces that are refused.
 func (a *application) writeParts(
 	ctx context.Context, tx Session, tasks []Task, parts []group, size int,
 ) (refused []refusedPiece, err error) {
@@ -193,10 +195,10 @@ func (a *application) writeParts(
 	return refused, nil
 }
 
-// count counts the outcomes of parts, of pieces that were refused among them, and returns the expectation for the rows to be tried again.
-// The rows of a piece are counted up to the refused one; where that is unknown, they are counted once it is found.
-func (t *tally) count(parts []group, refused []refusedPiece) (expected tally) {
-	var open tally
+// count counts the outcomes of parts, including refused pieces, and returns the rates that are expected for the rows to be tried again. It
+// counts the rows of a piece up to the refused row. If the refused row is unknown, these rows are counted when it has been found.
+func (t *outcomeRates) count(parts []group, refused []refusedPiece) (expected outcomeRates) {
+	var open outcomeRates
 	for _, part := range parts {
 		t.rows += float64(len(part.rows))
 	}
@@ -211,26 +213,26 @@ func (t *tally) count(parts []group, refused []refusedPiece) (expected tally) {
 			open.refused++
 		}
 	}
-	return tally{rows: t.rows + open.rows, refused: t.refused + open.refused}
+	return outcomeRates{rows: t.rows + open.rows, refused: t.refused + open.refused}
 }
 
 // refusedRow is a single row that was refused.
 type refusedRow struct {
 	group
 	cause error
-	// since is how many rows of the batch were written when this row was last tried alone.
+	// since is the number of rows of the batch that were written when this row was last tried alone.
 	since   int64
 	written bool
 }
 
-// never: a row was not tried alone yet, or not in every way.
+// never is the value of refusedRow.since for a row that was not tried alone yet, or not in every possible way.
 const never = -1
 
-// chunkAlone is how many single rows are tried in one go.
+// chunkAlone limits the number of rows that are tried alone in one round.
 const chunkAlone = 250
 
-// retry tries refused rows alone, as long as that helps: one may have been refused because of another row of its piece, or because it
-// refers to a row of the batch that was written after it. The remaining rows are dead letters.
+// retry tries each refused row alone, and repeats this as long as more rows are written. A row may have been refused because of another row
+// of its piece. Or it may refer to a row of the batch that was written later. The remaining rows become dead letters.
 func (a *application) retry(ctx context.Context, tx Session, aside []refusedRow) error {
 	for again := true; again; {
 		again = false
@@ -255,7 +257,8 @@ func (a *application) retry(ctx context.Context, tx Session, aside []refusedRow)
 	return nil
 }
 
-// alone tries each row alone, first as a mere update where that makes a difference. A row that cannot be inserted is only updated.
+// alone tries each row alone. If an update may succeed where an upsert fails, it tries the update first. A row that cannot be inserted is
+// only updated.
 func (a *application) alone(ctx context.Context, tx Session, some []refusedRow) error {
 	before := a.written
 	var tried []*refusedRow
@@ -287,8 +290,8 @@ func (a *application) alone(ctx context.Context, tx Session, some []refusedRow) 
 	return tx.Run(ctx, tasks...)
 }
 
-// inVain reports whether one statement has proved that the database would take no row of these if each were tried alone. Each row keeps
-// the reason of its refusal.
+// inVain reports whether one statement has proved that the database would refuse each of these rows alone. The rows then become dead
+// letters with the reasons of their earlier refusals.
 func (a *application) inVain(ctx context.Context, tx Session, tried []*refusedRow) (vain bool, err error) {
 	if !a.store.dialect.Probes || len(tried) < leastProbed {
 		return false, nil
@@ -307,15 +310,15 @@ func (a *application) inVain(ctx context.Context, tx Session, tried []*refusedRo
 	return vain, tx.Run(ctx, probe)
 }
 
-// leastProbed: fewer rows cost less if tried alone.
+// leastProbed is the minimum number of rows for a probe, because trying fewer rows alone costs less.
 const leastProbed = 4
 
-// updatesFirst reports whether one statement updates rows of the plan, and inserts the others.
+// updatesFirst reports whether one statement can update rows of the plan, and insert the others.
 func (a *application) updatesFirst(p *row.Plan) bool {
 	return a.store.dialect.UpdatesFirst != nil && a.store.dialect.UpdatesFirst(p)
 }
 
-// single is the task that tries a row alone.
+// single returns the task that tries a row alone.
 func (a *application) single(l *refusedRow, update bool) Task {
 	t := a.task(l.group)
 	t.UpdateFirst = l.judgedApart() && a.updatesFirst(l.plan)

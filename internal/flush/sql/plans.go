@@ -8,13 +8,14 @@ import (
 	"baton/internal/flush/row"
 )
 
-// maxPlans bounds a cache: a plan is replaced when its table or its configuration changes, and the old one is never used again.
+// maxPlans limits the number of plans in a cache. A plan is replaced when its table or its configuration changes, and the old plan is never
+// used again. So without a limit the cache would grow.
 const maxPlans = 64
 
-// PlanCache keeps a dialect's compiled statements by plan.
+// PlanCache keeps the statements that a dialect has compiled for each plan.
 type PlanCache[T any] struct{ cache[*row.Plan, T] }
 
-// cache keeps values by key, about the last maxPlans.
+// cache contains values by key. When it contains maxPlans values, it drops all of them before it adds another one.
 type cache[K comparable, T any] struct {
 	mu    sync.Mutex
 	plans map[K]T
@@ -34,7 +35,7 @@ func (c *cache[K, T]) Get(p K, compile func(K) T) T {
 	return compiled
 }
 
-// IsKey reports whether a column of the plan is one of its key.
+// IsKey reports whether the column with this index belongs to the plan's key.
 func IsKey(p *row.Plan, column int) bool {
 	return slices.Contains(p.Key, column)
 }
@@ -44,7 +45,7 @@ func HasColumn(p *row.Plan, name string) bool {
 	return slices.ContainsFunc(p.Columns, func(c row.PlanColumn) bool { return c.Name == name })
 }
 
-// Repeat lists the same n times: "?, ?, ?".
+// Repeat returns a list that contains the text in the argument what n times, such as "?, ?, ?".
 func Repeat(what string, n int) string {
 	return strings.TrimSuffix(strings.Repeat(what+", ", n), ", ")
 }

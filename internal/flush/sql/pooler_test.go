@@ -17,15 +17,15 @@ import (
 
 func TestAPoolerKeepsThePromisesOfAnyDatabase(t *testing.T) {
 	t.Parallel()
-	flushtest.Sink(t, func(t *testing.T) flushtest.SinkBench { return prepared(t, testsupport.Pooled).conformance() })
+	flushtest.Sink(t, func(t *testing.T) flushtest.SinkHarness { return prepared(t, testsupport.Pooled).conformance() })
 }
 
-// Batches of all ways to write, again and again: each time another session of the server has the transaction.
+// The test repeats batches that use every way to write, because each transaction gets another session of the server.
 func TestEveryWayToWriteGoesThroughAPooler(t *testing.T) {
 	t.Parallel()
 	db := &bench{Database: testsupport.Pooled(t), t: t}
 	db.people()
-	s := db.leading() // makes baton's tables
+	s := db.leading() // leading also creates baton's tables
 	s2 := db.open()
 	takeOver(t, s2, fence(1))
 	p := plan(t, s, "people", []string{"id"})
@@ -44,14 +44,14 @@ func TestEveryWayToWriteGoesThroughAPooler(t *testing.T) {
 	}
 	db.expect("SELECT count(*), sum(age) FROM people", "2000|1999000")
 	db.expect("SELECT count(*) FROM baton_dead_letter", "16")
-	// Nothing of a transaction is left in the sessions of the server.
+	// A transaction must leave no objects in the sessions of the server.
 	db.expect("SELECT count(*) FROM pg_class WHERE relnamespace::regnamespace::text LIKE 'pg_temp%'", "0")
 	if findings, _ := s.Preflight(t.Context(), false); !strings.Contains(fmt.Sprint(findings), "through a pooler") {
 		t.Errorf("%+v, want to be told of the pooler", findings)
 	}
 }
 
-// Wherever a transaction is ended, applying the batch again is exact.
+// Wherever a transaction ends, applying the batch again is exact.
 func TestABatchIsExactWhereverItsTransactionEndsBehindAPooler(t *testing.T) {
 	t.Parallel()
 	for _, stop := range sqltest.Steps() {
@@ -98,7 +98,7 @@ func TestAPoolerInStatementModeIsRefusedByName(t *testing.T) {
 	expectFinding(t, s, "statement mode")
 }
 
-// The settings of the DSN hold in each transaction.
+// The settings in the DSN apply to each transaction.
 func TestSettingsOfTheDSNGoThroughAPooler(t *testing.T) {
 	t.Parallel()
 	db := testsupport.Pooled(t)
@@ -116,7 +116,7 @@ func TestSettingsOfTheDSNGoThroughAPooler(t *testing.T) {
 	b.expect("SELECT count(*) FROM shop.baton_ledger", "5")
 }
 
-// What a pooler costs: rows a second of batches of 5,000, and of 100.
+// BenchmarkPooler measures the cost of a pooler, in rows per second, for batches of 100 and of 5,000 rows.
 func BenchmarkPooler(b *testing.B) {
 	for _, size := range []int{100, 5000} {
 		for name, make := range map[string]func(testing.TB) *testsupport.Database{

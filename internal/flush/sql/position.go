@@ -11,13 +11,13 @@ import (
 	"baton/internal/flush"
 )
 
-// Positions reads the recorded positions of shards: see flush.Sink. It locks the fence's row, which a transaction holds from its check to
-// the end of its COMMIT: a transaction whose reply was lost has ended when this method reads.
+// Positions implements flush.Sink. It returns the recorded positions of shards. It locks the fence's row, which a transaction holds from
+// its check of the fence to the end of its COMMIT. Therefore a transaction whose reply was lost has ended when Positions reads.
 func (s *Store) Positions(ctx context.Context, f flush.Fence, shards []string) ([]string, error) {
 	return s.recorded(ctx, f, "positions", positionName, shards)
 }
 
-// recorded reads the values of names; stored maps a name to that in the table.
+// recorded returns the values that are recorded under the names. The function stored converts a name to the form that the table contains.
 func (s *Store) recorded(
 	ctx context.Context, f flush.Fence, query string, stored func(string) string, names []string,
 ) ([]string, error) {
@@ -42,7 +42,7 @@ func (s *Store) recorded(
 	return found, err
 }
 
-// lookUp reads the values of a query, in the order of names; "" for missing ones.
+// lookUp returns the values that a query finds, in the order of names. A missing value is "".
 func (s *Store) lookUp(ctx context.Context, tx Session, job, query string, names []string) ([]string, error) {
 	known := make(map[string]string, len(names))
 	for some := range slices.Chunk(names, cmp.Or(s.dialect.MaxList, max(1, len(names)))) {
@@ -62,12 +62,11 @@ func (s *Store) lookUp(ctx context.Context, tx Session, job, query string, names
 	return out, nil
 }
 
-// errNotAt: a move did not find the position that it starts from.
-var errNotAt = errors.New("the position is not where the batch starts")
+// errNotAt means that the recorded position is not the position from which a move starts.
+var errNotAt = errors.New("the recorded position is not the start of the batch")
 
-// move is the task that takes the shard's position on. A transaction in flight that
-// makes the same move holds the row, or the key of a row that it inserts: the task
-// waits until that has ended. That makes its answer conclusive.
+// move returns the task that moves the shard's position. An open transaction that makes the same move holds a lock on the position's row.
+// The task waits until that transaction has ended. Therefore the result of the task is conclusive.
 func (a *application) move() Task {
 	m := a.batch.Move
 	shard := positionName(a.batch.Shard)
@@ -83,9 +82,9 @@ func (a *application) move() Task {
 	return Task{Query: "position_move", Args: []any{m.To, a.fence.Job, shard, m.From}, Then: then}
 }
 
-// elsewhere judges a move whose start was not found: either an earlier try of this batch has made it, or another batch has moved the
-// position. It reads in a transaction of its own: rows sent along with the move may have been refused, and then the batch's transaction
-// is unusable.
+// elsewhere handles a move whose start was not found: either an earlier attempt of this batch has made the move, or another batch has moved
+// the position. The method elsewhere reads in a separate transaction, because the batch's transaction is unusable if rows that were sent
+// together with the move were refused.
 func (a *application) elsewhere(ctx context.Context) error {
 	found, err := a.store.Positions(ctx, a.fence, []string{a.batch.Shard})
 	switch {
@@ -94,7 +93,7 @@ func (a *application) elsewhere(ctx context.Context) error {
 	case found[0] == a.batch.Move.To:
 		return errApplied
 	}
-	err = fmt.Errorf("%w: %q is at %q, and the batch goes from %q to %q", flush.ErrMoved, a.batch.Shard, found[0], a.batch.Move.From,
+	err = fmt.Errorf("%w: %q is at %q, but the batch goes from %q to %q", flush.ErrMoved, a.batch.Shard, found[0], a.batch.Move.From,
 		a.batch.Move.To)
 	return a.store.failed(ctx, "move a position of job "+strconv.Quote(a.fence.Job), err)
 }

@@ -11,7 +11,7 @@ import (
 	"baton/internal/flush/sql"
 )
 
-// moving is a batch of shard "s" that goes from one place to the next.
+// moving returns a batch that moves the position of shard "s".
 func moving(from, to string, rows ...row.Row) flush.Batch {
 	b := batch("b", -1, rows...)
 	b.Shard, b.Move = "s", &flush.Move{From: from, To: to}
@@ -40,7 +40,7 @@ func TestMoveIsMadeOnceThroughAnUnknownOutcomeOfCommit(t *testing.T) {
 			lose      func(string) <-chan struct{}
 			committed bool
 		}{
-			// The first move inserts the position, the next ones change it.
+			// The first move inserts the position. The later moves change it.
 			{proxy.LoseRequest, false}, {proxy.LoseReply, true}, {proxy.LoseRequest, false},
 		} {
 			b := moving(place, fmt.Sprint(n+1), rowOf(1, 5))
@@ -56,7 +56,7 @@ func TestMoveIsMadeOnceThroughAnUnknownOutcomeOfCommit(t *testing.T) {
 	})
 }
 
-// A place in every master of a large Cluster is one position.
+// The position of a large Cluster contains a place in every master.
 func TestAPositionMayBeLong(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
@@ -73,8 +73,8 @@ func TestAPositionMayBeLong(t *testing.T) {
 	})
 }
 
-// A batch whose COMMIT was made is applied again by a process that knows nothing of it. Rows of it that
-// are refused make no difference.
+// A batch was committed, and a new process, which does not know that, applies it again. The result must be the same if some of the batch's
+// rows are refused.
 func TestMoveThatWasMadeIsFoundAlsoWithRefusedRows(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.people()
@@ -84,7 +84,7 @@ func TestMoveThatWasMadeIsFoundAlsoWithRefusedRows(t *testing.T) {
 		for id := range 20 {
 			rows = append(rows, rowOf(id, "x", 5-id%10))
 		}
-		for n, from := range []string{"", "1"} { // the position is inserted, and moved
+		for n, from := range []string{"", "1"} { // the first batch inserts the position, the second one moves it
 			b := moving(from, fmt.Sprint(n+1), rows...)
 			for _, s := range []*sql.Store{first, db.open()} {
 				out, err := s.Apply(t.Context(), fence(1), plan(t, s, "people", []string{"id"}), b)
@@ -97,8 +97,7 @@ func TestMoveThatWasMadeIsFoundAlsoWithRefusedRows(t *testing.T) {
 	})
 }
 
-// The first move of all inserts the position; its reply is lost, and nothing but the
-// unique key tells that it was made.
+// The first move inserts the position, and its reply is lost. Only the unique key shows that the move was made.
 func TestFirstMoveIsMadeOnceThoughItsReplyIsLost(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		db.articles()

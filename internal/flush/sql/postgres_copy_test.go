@@ -11,14 +11,14 @@ import (
 	"baton/internal/flush/sql"
 )
 
-// copied is more rows than are sent as arrays.
+// copied is a number of rows that is large enough for a COPY.
 const copied = 2500
 
 func TestRowsRefusedAfterOrWhileCopyingAreFound(t *testing.T) {
 	db := onPostgres(t)
 	db.people()
 	s, p := db.flushing("people", []string{"id"})
-	for n, bad := range []string{"much too long a name", "nul\x00", "\xff"} { // the latter two COPY itself refuses
+	for n, bad := range []string{"much too long a name", "nul\x00", "\xff"} { // COPY itself refuses the last two values
 		var rows []row.Row
 		for id := range copied {
 			rows = append(rows, rowOf(id, fmt.Sprint("round ", n), id))
@@ -82,8 +82,7 @@ func TestCopyNeedsNoMoreThanTheRightsOfAWriter(t *testing.T) {
 	db.expect("SELECT count(*), sum(views) FROM articles", textOf(copied, 2*copied))
 }
 
-// A pooler may give every transaction another server session, which has not got our
-// temporary tables.
+// A pooler may give every transaction another session of the server, which does not have our temporary tables.
 func TestTemporaryTableThatIsGoneIsNotMissed(t *testing.T) {
 	db := onPostgres(t)
 	db.articles()
@@ -101,7 +100,7 @@ func TestTemporaryTableThatIsGoneIsNotMissed(t *testing.T) {
 	db.expect("SELECT count(*), sum(views) FROM articles", textOf(copied, 2*copied))
 }
 
-// The connection breaks within the rows: the proxy drops the piece that has the first Bob.
+// The connection breaks within the rows: the proxy drops the piece that contains the first Bob.
 func TestBatchWhoseCopyBreaksIsNotApplied(t *testing.T) {
 	db := onPostgres(t)
 	db.people()
@@ -133,8 +132,8 @@ func asRole(name string) func(*sql.Options) {
 	return func(o *sql.Options) { o.DSN = strings.Replace(o.DSN, "//app@", "//"+name+"@", 1) }
 }
 
-// A leader that freezes within a COPY is not idle, so no timeout of the server ends its
-// transaction: it must not have locked anything yet that its successor waits for.
+// A leader that freezes within a COPY is not idle, so no timeout of the server ends its transaction. Therefore the transaction must not yet
+// hold a lock that the successor waits for.
 func TestALeaderFrozenWithinACopyHoldsNobodyUp(t *testing.T) {
 	db := onPostgres(t)
 	db.articles()
@@ -178,6 +177,6 @@ func TestALeaderFrozenWithinACopyHoldsNobodyUp(t *testing.T) {
 		t.Fatalf("the successor could not write the batch: %+v, %v", out, err)
 	}
 	proxy.Unhang()
-	t.Logf("the frozen leader: %v", <-ended) // fenced, or told that the batch is in the ledger
+	t.Logf("the frozen leader: %v", <-ended) // the leader is fenced off, or the batch is already in the ledger
 	db.expect("SELECT count(*) FROM articles", "2000")
 }

@@ -14,8 +14,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// BenchmarkABatchAndOneByHand: ledger, fence and all else that a batch has beside its rows cost the server next to nothing: by
-// the processor time of its process, a batch is as cheap as one that is copied and upserted by hand.
+// BenchmarkABatchAndOneByHand shows that the ledger, the fence and all other parts of a batch cost the server almost nothing. By the
+// processor time of its process, a batch costs as much as rows that are copied and upserted by hand.
 func BenchmarkABatchAndOneByHand(t *testing.B) {
 	const size, there, rounds = 5000, 100_000, 30
 	db := testsupport.Postgres(t)
@@ -31,7 +31,7 @@ func BenchmarkABatchAndOneByHand(t *testing.B) {
 		t.Fatal(err)
 	}
 	defer hand.Close(t.Context())
-	pid := func() (pid int) { // of the store's one connection
+	pid := func() (pid int) { // the process of the store's one connection
 		t.Helper()
 		if err := hand.QueryRow(t.Context(), "SELECT COALESCE(max(pid), 0) FROM pg_stat_activity WHERE application_name = 'baton' "+
 			"AND lower(query) LIKE 'commit%'").Scan(&pid); err != nil {
@@ -48,7 +48,7 @@ func BenchmarkABatchAndOneByHand(t *testing.B) {
 	for n := range rounds {
 		var rows []row.Row
 		var values [][]any
-		ids := random.Perm(there)[:2*size] // no row is written by both: the second one would find its pages at hand
+		ids := random.Perm(there)[:2*size] // no row is written twice, because the second write would find its pages in memory
 		slices.Sort(ids[:size])
 		slices.Sort(ids[size:])
 		for i := range size {
@@ -71,7 +71,7 @@ func BenchmarkABatchAndOneByHand(t *testing.B) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n >= rounds/5 && store > 0 { // both have prepared what they need
+		if n >= rounds/5 && store > 0 { // both sides have prepared their statements
 			ours, byHand = ours+between-before, byHand+cpuOf(t, other)-beforeByHand
 		}
 	}
@@ -82,7 +82,7 @@ func BenchmarkABatchAndOneByHand(t *testing.B) {
 	}
 }
 
-// cpuOf is the processor time of a process of one thread.
+// cpuOf returns the processor time of a process that has one thread.
 func cpuOf(t testing.TB, pid int) time.Duration {
 	t.Helper()
 	if pid == 0 {

@@ -9,7 +9,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// many are as many rows as go by a COPY.
+// many returns so many rows that they are sent by a COPY.
 func many(values func(i int) []any) []row.Row {
 	rows := make([]row.Row, copied)
 	for i := range rows {
@@ -19,7 +19,7 @@ func many(values func(i int) []any) []row.Row {
 }
 
 func TestLargeBatchUpdatesWhatIsThereAndInsertsTheRest(t *testing.T) {
-	for _, step := range []int{1, -1} { // upserted, and merged
+	for _, step := range []int{1, -1} { // the first batch is upserted, the second one is merged
 		t.Run(fmt.Sprint(step), func(t *testing.T) {
 			db := onPostgres(t)
 			db.Exec(t, "CREATE TABLE hits (id int PRIMARY KEY, views int NOT NULL)")
@@ -36,8 +36,8 @@ func TestLargeBatchUpdatesWhatIsThereAndInsertsTheRest(t *testing.T) {
 	}
 }
 
-// Taking away from many rows is one statement, in a small batch, too; what would fall below the
-// column's bound, or begin there, is a dead letter, and no other row is.
+// Subtracting from many rows is one statement, also in a small batch. A row becomes a dead letter only if its value would fall below the
+// column's limit, or would start there.
 func TestBatchThatTakesAwayRefusesOnlyWhatFallsTooLow(t *testing.T) {
 	for _, n := range []int{copied, 100} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestBatchThatTakesAwayRefusesOnlyWhatFallsTooLow(t *testing.T) {
 			db.Exec(t, "CREATE TABLE hits (id int PRIMARY KEY, views int NOT NULL CHECK (views >= 0))")
 			db.Exec(t, fmt.Sprintf("INSERT INTO hits SELECT i, CASE i WHEN 2 THEN 0 ELSE 100 END FROM generate_series(0, %d, 2) i", n-1))
 			s, p := db.flushing("hits", []string{"id"}, "views")
-			rows := many(func(i int) []any { return []any{i, i%2*2 - 1} })[:n] // from those that are there
+			rows := many(func(i int) []any { return []any{i, i%2*2 - 1} })[:n] // subtracts from the existing rows
 			rows[7] = rowOf(7, -1)
 			out := apply(t, s, fence(1), p, batch("a", 0, rows...))
 			if out.Rows != int64(n)-2 || len(out.Dead) != 2 {
@@ -56,9 +56,9 @@ func TestBatchThatTakesAwayRefusesOnlyWhatFallsTooLow(t *testing.T) {
 	}
 }
 
-// Two texts that the database holds for the same key are two changes of one row.
+// If two texts are the same key for the database, they are two changes of one row.
 func TestLargeBatchAddsBothOfTwoKeysThatAreEqualToTheDatabase(t *testing.T) {
-	for _, step := range []int{1, -1} { // upserted, and merged
+	for _, step := range []int{1, -1} { // the first is upserted, the second one is merged
 		t.Run(fmt.Sprint(step), func(t *testing.T) { addBothOfTwoEqualKeys(t, step) })
 	}
 }
@@ -70,7 +70,7 @@ func addBothOfTwoEqualKeys(t *testing.T, step int) {
 	s, p := db.flushing("hits", []string{"word"}, "views")
 	rows := many(func(i int) []any { return []any{fmt.Sprint("word ", i), step} })
 	rows[1] = rowOf("WORD 0", step)
-	for n := range 2 { // once they are inserted, once they are there
+	for n := range 2 { // the rows are new the first time, and exist the second time
 		out := apply(t, s, fence(1), p, batch("a", n, rows...))
 		if out.Rows != copied || len(out.Dead) > 0 {
 			t.Errorf("%d rows, dead %v", out.Rows, out.Dead)
@@ -80,8 +80,8 @@ func addBothOfTwoEqualKeys(t *testing.T, step int) {
 	db.expect("SELECT views FROM hits WHERE word = 'word 0'", textOf(4*step))
 }
 
-// What a table has that an update of many rows would tell from upserts: a large batch
-// does to it what a small one does.
+// Some features of a table distinguish an update of many rows from upserts. For each of them, a large batch must have the same effect as a
+// small batch.
 func TestLargeBatchesDoWhatSmallOnesDo(t *testing.T) {
 	const shout = `CREATE FUNCTION shout() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN new.name := upper(new.name); RETURN new; END';`
 	const named = "CREATE TABLE hits (id int PRIMARY KEY, views int NOT NULL, name text NOT NULL)"
@@ -115,7 +115,7 @@ func TestLargeBatchesDoWhatSmallOnesDo(t *testing.T) {
 			check: "SELECT views FROM hits WHERE id = 7", want: "STEP"},
 	} {
 		for _, n := range []int{copied, 100} {
-			for _, step := range []int{1, -1} { // one that takes away would be merged
+			for _, step := range []int{1, -1} { // a batch that subtracts would be merged
 				t.Run(fmt.Sprintf("%s, %d rows, %d", c.name, n, step), func(t *testing.T) {
 					db := onPostgres(t)
 					db.Exec(t, c.table)
@@ -123,7 +123,7 @@ func TestLargeBatchesDoWhatSmallOnesDo(t *testing.T) {
 					if strings.Contains(c.table, "ltree") {
 						word, kind = "name.", "ext.ltree"
 					}
-					// All are there but the row 7.
+					// All rows except the row 7 exist.
 					db.Exec(t, fmt.Sprintf("INSERT INTO hits SELECT i, 100, ('%s' || i)::%s FROM generate_series(0, %d) i WHERE i <> 7",
 						word, kind, n-1))
 					s, p := db.flushing("hits", []string{cmp.Or(c.key, "id")}, "views")

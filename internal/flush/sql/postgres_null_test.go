@@ -8,7 +8,7 @@ import (
 )
 
 func TestLargeBatchTreatsNullAsZero(t *testing.T) {
-	for _, step := range []int{1, -1} { // upserted, and merged
+	for _, step := range []int{1, -1} { // the first is upserted, the second one is merged
 		t.Run(fmt.Sprint(step), func(t *testing.T) {
 			db := &bench{Database: testsupport.Postgres(t), t: t}
 			db.Exec(t, "CREATE TABLE hits (id int PRIMARY KEY, views int)")

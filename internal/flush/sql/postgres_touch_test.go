@@ -13,9 +13,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// A batch costs what its rows cost, however large the table is: whatever the planner knows or
-// believes of the table, no way of writing reads more rows than a few for each of its own. Some connections
-// have prepared their statements while the table was small.
+// The cost of a batch depends on its rows, not on the size of the table. Whatever statistics the planner has, each way of writing may read
+// only a few rows of the table for each row of the batch. Some connections have prepared their statements while the table was small.
 func TestABatchTouchesNoMoreThanItsRows(t *testing.T) {
 	sizes := []int{0, 100, 10_000, 100_000, 500_000}
 	if os.Getenv("BATON_TEST_LONG") != "" {
@@ -25,7 +24,7 @@ func TestABatchTouchesNoMoreThanItsRows(t *testing.T) {
 		t.Run("analyzed "+analyzed, func(t *testing.T) {
 			t.Parallel()
 			db := testsupport.Postgres(t)
-			// Unlogged: the planner sees no difference, and no row is written twice.
+			// The table is unlogged, which the planner ignores, so that its rows are not written twice.
 			db.Exec(t, "CREATE UNLOGGED TABLE hits (id bigint PRIMARY KEY, views bigint NOT NULL CHECK (views >= 0), "+
 				"note text NOT NULL DEFAULT repeat('x', 100)) WITH (autovacuum_enabled = off)")
 			old, filled := map[string]*toucher{}, 0
@@ -48,7 +47,7 @@ func TestABatchTouchesNoMoreThanItsRows(t *testing.T) {
 	}
 }
 
-// everyWay writes batches half of whose rows are there, all over the table.
+// everyWay writes batches whose rows are all over the table. Half of the rows exist.
 func (o *toucher) everyWay(t *testing.T, size int, statements string) {
 	t.Helper()
 	for _, way := range []struct {
@@ -77,8 +76,8 @@ func (o *toucher) everyWay(t *testing.T, size int, statements string) {
 			task.Update, task.Replace, task.Piece, task.Refused = one.Update, one.Replace, one.Piece, one.Refused
 			task.Rows = append(task.Rows, one.Rows...)
 		}
-		most := 3*way.rows + 1000 // found, and locked; a table of a few pages may be read whole
-		for range 6 {             // from the sixth time on a prepared statement may be planned for good
+		most := 3*way.rows + 1000 // rows are found and locked; a table of a few pages may be read as a whole
+		for range 6 {             // from the sixth time on the server may keep one plan for a prepared statement
 			if got := o.run(t, task); got > most {
 				t.Errorf("%s, %d rows over %d, %s: the server read %d rows of the table, want %d at most", way.name, way.rows, size,
 					statements, got, most)
@@ -117,7 +116,8 @@ func newToucher(t *testing.T, db *testsupport.Database) *toucher {
 
 func (*toucher) write(id int, _ bool) sql.Task { return sql.Task{Rows: []row.Row{rowOf(id, 1)}} }
 
-// takeAway takes from the rows that are there, and must not be refused for what a new row would be.
+// takeAway returns a task that subtracts from an existing row. The database must not refuse the task because a new row with that value
+// would be invalid.
 func (o *toucher) takeAway(id int, there bool) sql.Task {
 	if there {
 		return sql.Task{Rows: []row.Row{rowOf(id, -1)}}
@@ -125,7 +125,7 @@ func (o *toucher) takeAway(id int, there bool) sql.Task {
 	return o.write(id, there)
 }
 
-// inPieces is as rows are written of which some are expected to be refused.
+// inPieces returns a task like those for rows of which some are expected to be refused.
 func (o *toucher) inPieces(id int, there bool) sql.Task { return pieces(o.write(id, there)) }
 
 func pieces(task sql.Task) sql.Task {
@@ -147,8 +147,8 @@ func (o *toucher) update(id int, there bool) sql.Task {
 	return task
 }
 
-// run does a task in a transaction that is rolled back.
-// Once a second the server begins its count anew, so that the answer may be too low.
+// run does a task in a transaction that is rolled back. run returns the number of rows that the task has read. Once per second the server
+// restarts its count, so the result may be too low.
 func (o *toucher) run(t *testing.T, task sql.Task) int {
 	t.Helper()
 	tx, err := o.db.Session(t.Context())

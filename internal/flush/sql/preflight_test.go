@@ -19,8 +19,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// wantFinding fails unless there is a finding of that severity whose text has what,
-// and which says what can be lost and how to mend it.
+// wantFinding fails the test unless there is a finding of that severity whose text contains what. The finding must also say what can be
+// lost and what to do.
 func wantFinding(t *testing.T, all []finding.Finding, severity finding.Severity, what string) {
 	t.Helper()
 	for _, f := range all {
@@ -34,7 +34,7 @@ func wantFinding(t *testing.T, all []finding.Finding, severity finding.Severity,
 	t.Errorf("no %s with %q in:\n%s", severity, what, shown(all))
 }
 
-// wantCalm fails if a finding is a warning or an error.
+// wantCalm fails the test if a finding is a warning or an error.
 func wantCalm(t *testing.T, all []finding.Finding) {
 	t.Helper()
 	for _, f := range all {
@@ -53,7 +53,7 @@ func shown(all []finding.Finding) string {
 	return b.String()
 }
 
-// target is what the job j does to a table: everything.
+// target returns a table for which the job j has every operation.
 func target(t *testing.T, s *sql.Store, table string, key ...string) sql.PreflightTable {
 	t.Helper()
 	return sql.PreflightTable{Job: "j", Plan: plan(t, s, table, key), Insert: true, Update: true, Delete: true}
@@ -68,7 +68,7 @@ func TestASoundDatabaseHasNoGraveFinding(t *testing.T) {
 			if !usable {
 				t.Fatalf("%s: not usable:\n%s", when, shown(found))
 			}
-			// A test's directory may lie anywhere, also in memory.
+			// The directory of a test may be in memory, so findings about the place of the file are ignored.
 			found = without(found, " lies ")
 			wantCalm(t, found)
 			wantFinding(t, found, finding.SeverityOK, "it answers")
@@ -117,15 +117,15 @@ func TestAnotherUniqueIndexIsTold(t *testing.T) {
 		s := db.open()
 		severity := finding.SeverityInfo
 		if db.Driver == "mysql" {
-			severity = finding.SeverityWarning // ON DUPLICATE KEY UPDATE
+			severity = finding.SeverityWarning // because of ON DUPLICATE KEY UPDATE
 		}
 		found := s.PreflightTable(t.Context(), target(t, s, "people", "id"))
 		wantFinding(t, found, severity, "people_name (name)")
 		if strings.Contains(shown(found), "PRIMARY") || strings.Contains(shown(found), "pkey") {
 			t.Errorf("the key's own index is told:\n%s", shown(found))
 		}
-		// By the other index, the primary key is the foreign one.
-		if db.Driver != "sqlite" { // INTEGER PRIMARY KEY is no index there
+		// If the job's key is the other index, the primary key is an index that is not the job's key.
+		if db.Driver != "sqlite" { // in SQLite an INTEGER PRIMARY KEY has no index
 			wantFinding(t, s.PreflightTable(t.Context(), target(t, s, "people", "name")), severity, "(id)")
 		}
 		wantFinding(t, s.PreflightTable(t.Context(), target(t, s, "people")), finding.SeverityInfo, "without a dedupe_key")
@@ -151,7 +151,7 @@ func TestUniqueIndexesOfPartsAndExpressionsAreTold(t *testing.T) {
 func TestATextThatCannotHoldAnEmojiIsAWarning(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		if db.Driver != "mysql" {
-			return // a text of SQLite holds every character; PostgreSQL has one encoding for the database
+			return // a text in SQLite holds every character, and PostgreSQL has one encoding for the database
 		}
 		db.Exec(t, "CREATE TABLE words (id int PRIMARY KEY, old varchar(20) CHARACTER SET utf8mb3, latin text CHARACTER SET latin1, "+
 			"new varchar(20) CHARACTER SET utf8mb4, raw varbinary(20), n int, beside varchar(20) CHARACTER SET latin1)")
@@ -163,7 +163,7 @@ func TestATextThatCannotHoldAnEmojiIsAWarning(t *testing.T) {
 		if text := shown(found); strings.Contains(text, "new (") || strings.Contains(text, "raw") || strings.Contains(text, "beside") {
 			t.Errorf("more than the job's narrow texts is told:\n%s", text)
 		}
-		db.Exec(t, "ALTER TABLE words CONVERT TO CHARACTER SET utf8mb4") // the remedy
+		db.Exec(t, "ALTER TABLE words CONVERT TO CHARACTER SET utf8mb4") // the remedy of the finding
 		if found := s.PreflightTable(t.Context(), table); strings.Contains(shown(found), "emoji") {
 			t.Errorf("after the remedy:\n%s", shown(found))
 		}
@@ -182,7 +182,7 @@ func TestTriggersAreTold(t *testing.T) {
 	})
 }
 
-// poor is the database as a user sees it who may look at articles, and no more.
+// poor returns the database as a user who may only read the table articles.
 func (b *bench) poor() *sql.Store {
 	b.t.Helper()
 	user, dsn := "", ""
@@ -208,6 +208,15 @@ func (b *bench) poor() *sql.Store {
 	return s
 }
 
+// poorUser is the user of poor in this database; tests share the server.
+func (b *bench) poorUser() string {
+	b.t.Helper()
+	return b.Rows(b.t, map[string]string{
+		"postgres": "SELECT grantee FROM information_schema.role_table_grants WHERE table_name = 'articles' AND grantee LIKE 'poor%'",
+		"mysql":    "SELECT grantee FROM information_schema.table_privileges WHERE table_schema = database() AND table_name = 'articles'",
+	}[b.Driver])[0][0]
+}
+
 func TestMissingRightsAreNamed(t *testing.T) {
 	emptyServers(t, func(t *testing.T, db *bench) {
 		db.articles()
@@ -222,15 +231,16 @@ func TestMissingRightsAreNamed(t *testing.T) {
 		if found := poor.PreflightTable(t.Context(), readOnly); len(found) != 0 {
 			t.Errorf("a job that only inserts has all it needs:\n%s", shown(found))
 		}
-		// baton's tables are there, and belong to another user.
+		// baton's tables exist and belong to another user.
 		takeOver(t, db.open(), fence(1))
 		if found, _ = poor.Preflight(t.Context(), false); db.Driver == "postgres" {
 			wantFinding(t, found, finding.SeverityError, "no right to SELECT, INSERT, UPDATE on table baton_fence")
 		} else {
-			// Tables that a user has no right to are not there, as far as he is told.
+			// MySQL does not show a table to a user without rights to it.
 			wantFinding(t, found, finding.SeverityError, "CREATE command denied")
-			for _, table := range []string{"fence", "ledger", "position", "mark", "dead_letter", "dead_letter_part", "schema_version"} {
-				db.Exec(t, "GRANT SELECT ON baton_"+table+" TO "+db.Rows(t, "SELECT user FROM mysql.user WHERE user LIKE 'poor\\_%'")[0][0])
+			user := db.poorUser()
+			for table := range strings.FieldsSeq("fence ledger position mark dead_letter dead_letter_part deleted schema_version") {
+				db.Exec(t, "GRANT SELECT ON baton_"+table+" TO "+user)
 			}
 			found, _ = poor.Preflight(t.Context(), false)
 			wantFinding(t, found, finding.SeverityError, "INSERT command denied")
@@ -251,7 +261,7 @@ func TestADatabaseThatIsAwayIsNotUsable(t *testing.T) {
 		if usable || len(found) != 1 || found[0].Severity != finding.SeverityError || strings.Contains(shown(found), "secret") {
 			t.Errorf("%s: usable %v:\n%s", name, usable, shown(found))
 		}
-		_ = s.Close() // never connected
+		_ = s.Close() // it was never connected
 	}
 }
 
@@ -271,7 +281,7 @@ func TestPostgresThatForgetsIsTold(t *testing.T) {
 	found, _ := s.Preflight(t.Context(), false)
 	wantFinding(t, found, finding.SeverityError, "fsync is off")
 	wantFinding(t, found, finding.SeverityWarning, "full_page_writes is off")
-	if db.Rows(t, "SHOW data_checksums")[0][0] == "off" { // as before PostgreSQL 18
+	if db.Rows(t, "SHOW data_checksums")[0][0] == "off" { // the default before PostgreSQL 18
 		wantFinding(t, found, finding.SeverityInfo, "data checksums are off")
 	}
 	for _, f := range found {
@@ -366,10 +376,11 @@ func TestASQLiteFileThatIsBusyIsTold(t *testing.T) {
 	}
 	found, _ := db.open(ttl(500*time.Millisecond)).Preflight(t.Context(), false)
 	wantFinding(t, found, finding.SeverityWarning, "holds the write lock")
-	_ = conn.Close() // rolls back
+	_ = conn.Close() // closing rolls back
 }
 
-// A preflight that is given up at any moment leaves no transaction in a pool: every flush would wait for that.
+// If a preflight is cancelled at any moment, no connection in a pool may have an open transaction, because every flush would wait for that
+// transaction.
 func TestAPreflightCutShortLeavesAFileFree(t *testing.T) {
 	db := &bench{Database: testsupport.SQLite(t), t: t}
 	other, err := dbsql.Open("sqlite", "file:"+db.DSN+"?_txlock=immediate&_pragma=busy_timeout(5000)")
@@ -418,7 +429,7 @@ func TestADatabaseThatHangsDoesNotHangThePreflight(t *testing.T) {
 	})
 }
 
-// The databases' own clocks cannot be set here: the session is told another time.
+// A test cannot set the clock of a database server, so it gives the session another time.
 func TestAServerWithAnotherClockIsTold(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		found, _ := db.open().Preflight(t.Context(), false)
@@ -442,6 +453,6 @@ func TestAServerWithAnotherClockIsTold(t *testing.T) {
 		defer func() { _ = s.Close() }()
 		found, _ = s.Preflight(t.Context(), false)
 		wantFinding(t, found, finding.SeverityWarning, "behind this host's")
-		wantFinding(t, found, finding.SeverityWarning, "its clock is 1h0m") // and some seconds: the server counts whole ones
+		wantFinding(t, found, finding.SeverityWarning, "its clock is 1h0m") // and some seconds, because the server counts whole seconds
 	})
 }

@@ -3,61 +3,89 @@ package sql
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
+
+	"baton/internal/flush"
 )
 
-// pruneChunk is how many rows the query "prune" deletes at most.
+// pruneChunk is the maximum number of rows that one query "prune" or "kept_prune" deletes. inChunks asks for fewer rows after a timeout.
 const pruneChunk = 1000
 
-// Prune deletes ledger entries that are no longer needed and returns their number: those older than olderThan, except for each shard's
-// newest batch.
+// Prune deletes ledger entries that are no longer needed and returns their number. It deletes the entries that are older than the argument
+// olderThan, except the entries of each shard's newest batch.
 //
-// The entries of a stage must outlive the stage: otherwise rows that are in the table already would be added again. And a stage may lie
-// in Redis for any time: while nodes are down, or after its job or its shard was taken out of the configuration. But a shard has one
-// stage at a time, and gets a new one only after the old one was discarded. So all batches of a shard except the newest are gone from
-// Redis, and the database can tell that alone. olderThan is for a Redis restored from a snapshot, together with stages that had been
-// discarded: the snapshot must not be older than that.
+// The entries of a stage must exist longer than the stage, because otherwise rows that are in the table already would be added again. A
+// stage may stay in Redis for any time: while nodes are down, or after its job or its shard was removed from the configuration. But a shard
+// has only one stage at a time, and gets a new stage only after the old stage was discarded. So all batches of a shard except the newest
+// batch have left Redis, and the database alone shows which batch is the newest. olderThan protects a Redis that was restored from a
+// snapshot, together with stages that had been discarded. The snapshot must not be older than olderThan.
 //
-// Each chunk is a transaction of its own; it may end with ctx between any two.
+// Each chunk is a separate transaction, and Prune may end with ctx between two chunks.
 func (s *Store) Prune(ctx context.Context, olderThan time.Duration) (deleted int64, err error) {
 	if err := s.Migrate(ctx); err != nil {
 		return 0, err
 	}
-	for {
+	return s.inChunks(ctx, "prune the ledger", Task{Query: "prune", Args: []any{int64(olderThan.Seconds()), s.lockKey}})
+}
+
+// PruneKept deletes the kept rows that have been kept for long enough, and returns their number. It also deletes rows of removed jobs. Each
+// chunk is a separate transaction.
+func (s *Store) PruneKept(ctx context.Context) (deleted int64, err error) {
+	if err := s.Migrate(ctx); err != nil {
+		return 0, err
+	}
+	return s.inChunks(ctx, "prune the deleted rows that were kept", Task{Query: "kept_prune"})
+}
+
+// inChunks repeats a task whose last argument is the maximum number of rows to delete. It ends after the task has deleted fewer rows. If
+// the deletion of long rows takes longer than a statement or a round trip may take, the number is halved. After each success it grows
+// again.
+func (s *Store) inChunks(ctx context.Context, doing string, task Task) (deleted int64, err error) {
+	args := task.Args
+	for size := int64(pruneChunk); ; {
 		var touched int64
-		err := s.transact(ctx, "prune the ledger", func(tx Session) error {
-			err := tx.Run(ctx, Task{Query: "begin"}, Task{
-				Query: "prune", Args: []any{int64(olderThan.Seconds()), s.lockKey},
-				Then: func(n int64) error { touched = n; return nil },
-			})
-			if err != nil {
+		task.Then = func(n int64) error { touched = n; return nil }
+		task.Args = slices.Concat(args, []any{size})
+		err := s.transact(ctx, doing, func(tx Session) error {
+			if err := tx.Run(ctx, Task{Query: "begin"}, task); err != nil {
 				return err
 			}
 			return tx.Commit(ctx)
 		})
-		if err != nil {
+		switch {
+		case err == nil:
+		case ctx.Err() != nil || !errors.Is(err, flush.ErrTransient) || neverConnected(err):
 			return deleted, err
+		case size > 1:
+			size /= 2
+			continue
+		default:
+			return deleted, fmt.Errorf("the oldest row could not be deleted, so it stays with all rows after it: another transaction "+
+				"may hold a lock on the row, or the deletion takes longer than the lease allows: %w", err)
 		}
 		deleted += touched
-		if touched < pruneChunk {
+		if touched < size {
 			return deleted, nil
 		}
+		size = min(pruneChunk, size+1+size/8)
 	}
 }
 
-// newestKey names a shard of a job.
+// newestKey identifies a shard of a job.
 type newestKey struct{ job, shard string }
 
-// shardName is the name of a shard of sums in the table of positions: it fits the column, and
+// shardName returns the name under which the table of positions contains the newest stage of a shard of sums. The name fits the column, and
 // differs for different shards in every collation.
 func shardName(shard string) string { return inTable("stage of ", shard) }
 
-// positionName is the name of a shard that has its position there.
+// positionName returns the name under which the table of positions contains a shard's position.
 func positionName(shard string) string { return inTable("place in ", shard) }
 
-// markName is the name of a counter in the table of marks.
+// markName returns the name under which the table of marks contains a counter.
 func markName(name string) string { return inTable("", name) }
 
 func inTable(kind, shard string) string {

@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// common has queries.sql.
+// common contains the file queries.sql, with the queries that all kinds of databases have in common.
 //
 //go:embed queries.sql
 var common embed.FS
 
-// Queries are the fixed statements of one kind of database, by name.
+// Queries contains the fixed statements of one kind of database, by their names.
 type Queries map[string]string
 
-// loadQueries reads the file of "-- name: x" sections and replaces the names in braces. A query of a later directory replaces that of an
-// earlier one.
+// loadQueries reads files whose sections begin with "-- name: x", and replaces the names in braces. A query in a later directory replaces
+// the query of the same name in an earlier directory.
 func loadQueries(fill *strings.Replacer, file string, dirs ...fs.FS) (Queries, error) {
 	q := Queries{}
 	for _, dir := range dirs {
@@ -42,11 +42,11 @@ func loadQueries(fill *strings.Replacer, file string, dirs ...fs.FS) (Queries, e
 	return q, nil
 }
 
-// prefixForm allows prefixes that need no quotes under any server's case rules and leave room for
-// the longest name within 63 bytes.
+// prefixForm matches prefixes that need no quotes under any server's case rules, and that are short enough for the longest name within 63
+// bytes.
 var prefixForm = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,30}$`)
 
-// filledFS is a tree of SQL files with the braces filled in.
+// filledFS is a tree of SQL files in which the names in braces are replaced.
 type filledFS struct {
 	fs.FS
 	fill *strings.Replacer

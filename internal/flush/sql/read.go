@@ -8,7 +8,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Text is a read value as a text; NULL is an empty one.
+// Text converts a value that a query has returned into a text. NULL becomes "".
 func Text(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -30,7 +30,7 @@ func texts(row []any) []string {
 	return out
 }
 
-// integer is a read value as a whole number.
+// integer converts a value that a query has returned into a whole number.
 func integer(v any) (int64, error) {
 	if n, ok := v.(int64); ok {
 		return n, nil
@@ -38,8 +38,8 @@ func integer(v any) (int64, error) {
 	return strconv.ParseInt(Text(v), 10, 64)
 }
 
-// Argument is a value as an argument of a statement: nil, int64, float64, string or
-// []byte, as database/sql's drivers take it.
+// Argument converts a value into an argument of a statement: nil, int64, float64, string or []byte. The drivers of database/sql accept
+// these types.
 func Argument(v *row.Value) any {
 	switch v.Kind() {
 	case row.KindNull:
@@ -62,13 +62,13 @@ func Argument(v *row.Value) any {
 	}
 }
 
-// The texts of times, in UTC.
+// These are the layouts of times as texts. The times are in UTC.
 const (
 	timestampText = "2006-01-02 15:04:05.000000"
 	dateText      = "2006-01-02"
 )
 
-// AppendText appends a text that databases read as the value.
+// AppendText appends the value as a text that databases parse as the same value.
 func AppendText(buf []byte, v *row.Value) []byte {
 	switch v.Kind() {
 	case row.KindInteger:
@@ -85,7 +85,8 @@ func AppendText(buf []byte, v *row.Value) []byte {
 	return append(buf, v.Text()...)
 }
 
-// TimeUnit is the step of a time with that many digits after the second; a microsecond for digits outside 0 to 5.
+// TimeUnit returns the smallest step of a time with the given number of digits after the second. For digits outside of 0 to 5 it returns a
+// microsecond.
 func TimeUnit(digits int) time.Duration {
 	if digits < 0 || digits > 5 {
 		return time.Microsecond

@@ -14,7 +14,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// BenchmarkRefused writes batches of which some rows are refused; clean/s is the speed without.
+// BenchmarkRefused writes batches in which some rows are refused. clean/s is the speed without refused rows.
 func BenchmarkRefused(b *testing.B) {
 	const size = 5000
 	for _, kind := range kinds {
@@ -75,7 +75,7 @@ func BenchmarkRefused(b *testing.B) {
 	}
 }
 
-// cpuOfTree is the CPU time of this process and those that it has started.
+// cpuOfTree returns the CPU time of this process and of the processes that it has started.
 func cpuOfTree() (sum time.Duration) {
 	mine := map[string]bool{strconv.Itoa(os.Getpid()): true}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")

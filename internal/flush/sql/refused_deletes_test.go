@@ -11,8 +11,8 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Whatever rows are refused beside it, and in whichever pieces the others are written, a deletion writes no row. One that is
-// refused leaves the row as it was.
+// A deletion writes no row, whatever other rows are refused, and in whichever pieces the rows are written. A refused deletion leaves its
+// row unchanged.
 func TestADeletionAmongRefusedRowsWritesNoRow(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.create(
@@ -64,7 +64,7 @@ func TestADeletionAmongRefusedRowsWritesNoRow(t *testing.T) {
 	})
 }
 
-// A trigger of MariaDB that is refused a row of another table gives that row's number, not the one of the batch.
+// If MariaDB refuses a row that a trigger writes to another table, its row number belongs to that row, not to a row of the batch.
 func TestARowThatATriggersStatementNumbersIsNotAtFault(t *testing.T) {
 	db := prepared(t, mariaDB)
 	db.Exec(t, "CREATE TABLE visits (id int PRIMARY KEY, n int CHECK (n < 100)) ENGINE=InnoDB")

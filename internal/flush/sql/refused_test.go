@@ -11,11 +11,11 @@ import (
 	"baton/internal/flush/row"
 )
 
-// refusals are reasons for which a database refuses a row of the table that refusalTable makes.
+// refusals lists reasons for which a database refuses a row of the table that refusalTable makes.
 var refusals = []struct {
 	name   string
 	row    func(id int) []any // id, name, age, country, mail
-	reason map[string]string  // its form
+	reason map[string]string  // a part of the reason, by driver
 }{
 	{"check", func(id int) []any { return []any{id, "a name", -1, 1, nil} },
 		map[string]string{"postgres": "23514", "mysql": "4025|3819", "sqlite": "CHECK"}},
@@ -60,9 +60,8 @@ func refusalTable(b *bench) {
 	b.Exec(b.t, "INSERT INTO guests (id, name, age, mail) VALUES (-1, 'who has it', 1, 'taken')")
 }
 
-// Whatever share of the rows is refused, for whatever reasons, just these are dead letters, each
-// with the reason of its own, and all others are written once. What is remembered of one batch
-// makes no difference to the next.
+// Whatever share of the rows is refused, for whatever reasons, exactly the refused rows become dead letters, each with its own reason. All
+// other rows are written once. The outcomes that one batch has recorded do not change the result of the next batch.
 func TestExactlyTheRefusedRowsAreDeadLetters(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		refusalTable(db)
@@ -111,8 +110,8 @@ func TestExactlyTheRefusedRowsAreDeadLetters(t *testing.T) {
 	})
 }
 
-// What the database says of the place of a row that it refuses is a hint and no more: one that is
-// checked after all rows of a statement looks like a fault of the last one.
+// The position of a refused row that the database reports is only a hint. If a condition is checked after all rows of a statement, the last
+// row seems to be at fault.
 func TestARowThatIsNotAtFaultIsWritten(t *testing.T) {
 	db := onPostgres(t)
 	db.Exec(t, `CREATE TABLE late (id int PRIMARY KEY, n int);
@@ -135,7 +134,7 @@ func TestARowThatIsNotAtFaultIsWritten(t *testing.T) {
 	}
 }
 
-// Rows that refer to each other within the batch are written whichever comes first, also in pieces.
+// Rows that refer to each other within the batch are written whichever row comes first, also in pieces.
 func TestRowsThatReferToOthersOfTheirBatchAreWrittenInPieces(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.create("CREATE TABLE tree (id int PRIMARY KEY, parent int REFERENCES tree, n int CHECK (n >= 0))",
@@ -149,7 +148,7 @@ func TestRowsThatReferToOthersOfTheirBatchAreWrittenInPieces(t *testing.T) {
 			for i := range size {
 				id := n*size + i
 				parent := any(nil)
-				if i%2 == 0 { // to an odd one, before it or after it, and not to one that is refused
+				if i%2 == 0 { // refers to an odd row before or after it, but not to a row that is refused
 					if other := (7*i + 301) % size; other != 55 && other != 405 {
 						parent = n*size + other
 					}
@@ -174,7 +173,7 @@ func TestDeferredConstraintIsCheckedInEveryPiece(t *testing.T) {
 	for n := range 3 {
 		var rows []row.Row
 		for id := range 300 {
-			rows = append(rows, rowOf(1000*n+id, 1+id%100/99)) // every hundredth has no country
+			rows = append(rows, rowOf(1000*n+id, 1+id%100/99)) // the country of every hundredth row does not exist
 		}
 		if out := apply(t, s, fence(1), p, batch("a", n, rows...)); len(out.Dead) != 3 || out.Rows != 297 {
 			t.Errorf("batch %d: %d rows, %d dead letters", n, out.Rows, len(out.Dead))

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// rowsAsked is how many rows one statement finds by a key of one column, keysSpelled by a key of several columns.
+	// rowsAsked limits the number of keys in one statement for a key of one column, and keysSpelled does so for a key of several columns.
 	rowsAsked, keysSpelled = 256, 64
 )
 
-// ReadRows reads rows by their keys and calls each for every row found, with the texts of the plan's columns; a time is in UTC. It may
-// call each for other rows, too, whose keys are equal in the column's collation.
+// ReadRows reads rows by their keys. It calls the function each for every row found, with the texts of the plan's columns; times are in
+// UTC. ReadRows may also call that function for other rows whose keys are equal in the column's collation.
 func (s *Store) ReadRows(ctx context.Context, p *row.Plan, keys [][]row.Value, each func(cells []row.Raw) error) error {
 	const doing = "read rows by their keys"
 	tx, err := s.database.Session(ctx)
@@ -42,7 +42,7 @@ func (s *Store) ReadRows(ctx context.Context, p *row.Plan, keys [][]row.Value, e
 	return s.failed(ctx, doing, err)
 }
 
-// readRows leaves out keys that the column cannot hold: see keyRows.
+// readRows works like ReadRows, on one connection. It skips keys that the column cannot contain: see keyRows.
 func (s *Store) readRows(
 	ctx context.Context, tx Session, p *row.Plan, names string, keys [][]row.Value, each func(cells []row.Raw) error,
 ) error {
@@ -66,8 +66,8 @@ func (s *Store) readRows(
 	return nil
 }
 
-// anyOf is true for rows with one of these keys. A statement has as many places as a power of two, so that
-// few are prepared.
+// anyOf returns the condition that a row has one of these keys. The number of placeholders is a power of two, so that few different
+// statements are prepared.
 func (s *Store) anyOf(p *row.Plan, keys [][]row.Value) (where string, args []any) {
 	places := 1
 	for places < len(keys) {
@@ -83,7 +83,7 @@ func (s *Store) anyOf(p *row.Plan, keys [][]row.Value) (where string, args []any
 	return strings.TrimSuffix(strings.Repeat(one+" OR ", places), " OR "), args
 }
 
-// keyIs is true for the row with a key.
+// keyIs returns the condition that is true for the row with a key.
 func (s *Store) keyIs(p *row.Plan) string {
 	parts := make([]string, len(p.Key))
 	for i, column := range p.Key {
@@ -92,7 +92,7 @@ func (s *Store) keyIs(p *row.Plan) string {
 	return strings.Join(parts, " AND ")
 }
 
-// cellOf is a read value as a text; not OK for NULL.
+// cellOf converts a value from the database to a row.Raw. For NULL the Raw has OK = false.
 func cellOf(c row.Column, v any) row.Raw {
 	switch v := v.(type) {
 	case nil:
@@ -100,7 +100,7 @@ func cellOf(c row.Column, v any) row.Raw {
 	case time.Time:
 		return row.Raw{Text: v.UTC().Format(time.RFC3339Nano), OK: true}
 	case []byte:
-		if c.Kind == row.KindInteger && strings.HasPrefix(c.DBType, "bit") { // the number itself
+		if c.Kind == row.KindInteger && strings.HasPrefix(c.DBType, "bit") { // a bit is read as the text of a number
 			var number [8]byte
 			copy(number[8-min(8, len(v)):], v)
 			return row.Raw{Text: strconv.FormatUint(binary.BigEndian.Uint64(number[:]), 10), OK: true}
@@ -109,7 +109,7 @@ func cellOf(c row.Column, v any) row.Raw {
 	return row.Raw{Text: Text(v), OK: true}
 }
 
-// Holds asks the database whether a row has this value in a column of the plan.
+// Holds reports whether the row with a key has the given value in a column of the plan. The database compares the values.
 func (s *Store) Holds(ctx context.Context, p *row.Plan, key []row.Value, column int, value row.Value) (held bool, err error) {
 	const doing = "compare a value"
 	tx, err := s.database.Session(ctx)

@@ -14,16 +14,16 @@ import (
 // Options configure a Store.
 type Options struct {
 	Name string // the database's name in the configuration; every error contains it
-	// DSN is a URL or keyword string for PostgreSQL, user:password@tcp(host:port)/database
-	// for MySQL, a file's path for SQLite. It never appears in an error.
+	// DSN is a URL or keyword string for PostgreSQL, a text of the form "user:password@tcp(host:port)/database" for MySQL, and a file's
+	// path for SQLite. The DSN never appears in an error.
 	DSN    string
-	Prefix string // of baton's own tables; "baton_" if empty
-	// LockKey is the election whose jobs these are. Jobs of other elections in this database are not touched.
+	Prefix string // prefix of the names of baton's own tables; "baton_" if empty
+	// LockKey names the election to which the jobs belong. The store does not touch jobs of other elections in this database.
 	LockKey string
-	// TTL is the lease. Waiting for a lock and one statement may take half of it,
-	// idling in a transaction a quarter, one round trip all of it. Default 10 s.
+	// TTL is the duration of the lease. One round trip may take as long. A statement, or the wait for a lock, may take half of that time. A
+	// transaction may be idle for a quarter of that time. Default 10 s.
 	TTL      time.Duration
-	MaxConns int  // batches at the same time; default 4. SQLite: always 1
+	MaxConns int  // maximum number of batches at the same time; default 4. SQLite: always 1
 	Pooled   bool // see Setup.Pooled
 	// Hide, if set, removes secrets from the text of a driver's error.
 	Hide func(said string) string
@@ -42,24 +42,26 @@ type Store struct {
 
 	hide func(string) string
 
-	marks    *row.Plan // of the table of marks
+	marks    *row.Plan        // plan for the table of marks
+	kept     func() *row.Plan // returns the plan for the table of deleted rows
 	variants cache[variantKey, *row.Plan]
-	habits   cache[*row.Plan, *outcomeHistory]
+	outcomes cache[*row.Plan, *outcomeHistory]
 
 	migrating sync.Mutex
 	migrated  bool
 
-	newest sync.Map // newestKey -> id of the batch that is recorded as the shard's newest
+	newest sync.Map // maps a newestKey to the id of the batch that is recorded as the shard's newest
 }
 
 var _ flush.Sink = (*Store)(nil)
 
-// Limits are the time limits that the server enforces, and the one that we enforce because a server that hangs enforces none.
+// Limits contains time limits. The server enforces Lock, Statement and Idle. baton enforces Trip, the limit of a round trip, because a
+// server that hangs enforces no limit.
 type Limits struct {
 	Lock, Statement, Idle, Trip time.Duration
 }
 
-// New checks the options. It does not connect: the database may come later.
+// New checks the options. It does not connect, because the database may not be available yet.
 func New(d *Dialect, o Options) (*Store, error) {
 	if o.Prefix == "" {
 		o.Prefix = "baton_"
@@ -93,11 +95,12 @@ func (s *Store) open(o Options) (err error) {
 		return err
 	}
 	s.marks = newMarksPlan(s.dialect.OwnText, s.prefix)
+	s.kept = sync.OnceValue(func() *row.Plan { return newKeptPlan(s.dialect, s.prefix) })
 	s.database, err = s.dialect.Open(Setup{DSN: o.DSN, MaxConns: o.MaxConns, Limits: s.limits, Queries: s.queries, Pooled: o.Pooled})
 	return err
 }
 
-// Ping reports whether the database answers.
+// Ping returns nil if the database answers.
 func (s *Store) Ping(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, s.limits.Trip)
 	defer cancel()
@@ -108,7 +111,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	return s.failed(ctx, "ping", err)
 }
 
-// Close ends all connections. Call it when the store is not used any longer.
+// Close ends all connections. Call Close when the store is no longer used.
 func (s *Store) Close() error {
 	if err := s.database.Close(); err != nil {
 		return fmt.Errorf("database %q: close: %w", s.name, err)
@@ -116,7 +119,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Table reads the catalogue: see flush.Sink.
+// Table implements flush.Sink. It reads the catalogue.
 func (s *Store) Table(ctx context.Context, name string) (row.Table, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.Trip)
 	defer cancel()
@@ -124,7 +127,7 @@ func (s *Store) Table(ctx context.Context, name string) (row.Table, error) {
 	return t, s.failed(ctx, fmt.Sprintf("read the columns of table %q", name), err)
 }
 
-// transact runs work in a session of its own and rolls back everything that work has not committed.
+// transact runs work in a new session, and rolls back everything that work has not committed.
 func (s *Store) transact(ctx context.Context, doing string, work func(Session) error) error {
 	tx, err := s.database.Session(ctx)
 	if err != nil {
@@ -132,7 +135,7 @@ func (s *Store) transact(ctx context.Context, doing string, work func(Session) e
 	}
 	ended := false
 	defer func() {
-		if !ended { // a panic: others need the connection, and the locked rows
+		if !ended { // after a panic, because others need the connection and the locked rows
 			tx.Close(false)
 		}
 	}()
@@ -143,7 +146,7 @@ func (s *Store) transact(ctx context.Context, doing string, work func(Session) e
 	tx.Close(err == nil || known)
 	err = s.failed(ctx, doing, err)
 	if err != nil && !known && !errors.Is(err, flush.ErrTransient) {
-		s.forgetMigration() // our own tables may be gone, with a database that was created again
+		s.forgetMigration() // baton's tables are missing if the database was created again
 	}
 	return err
 }

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { testsupport.Main(m) }
 
-// The suite runs every test of a promise against every kind of database.
+// kinds lists the kinds of databases. The suite runs every test of a promise with each of them.
 var kinds = []struct {
 	name string
 	make func(testing.TB) *testsupport.Database
@@ -29,12 +29,12 @@ var kinds = []struct {
 	{"sqlite", testsupport.SQLite},
 }
 
-// packet is the longest message that the MariaDB of these tests takes, in bytes.
+// packet is the longest message that the MariaDB of these tests accepts, in bytes.
 const packet = 1 << 20
 
 var lowerPacket sync.Once
 
-// mariaDB is testsupport's with a limit that a test reaches without much work.
+// mariaDB returns a MariaDB of package testsupport with a limit that a test reaches without much work.
 func mariaDB(t testing.TB) *testsupport.Database {
 	t.Helper()
 	db := testsupport.MariaDB(t)
@@ -42,8 +42,8 @@ func mariaDB(t testing.TB) *testsupport.Database {
 	return db
 }
 
-// everywhere runs a test on all of them at once: it must not share anything between them.
-// baton's own tables are there.
+// everywhere runs a test with all kinds of databases in parallel, so the test must not share data between them. The databases contain
+// baton's own tables.
 func everywhere(t *testing.T, test func(t *testing.T, db *bench)) {
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func everywhere(t *testing.T, test func(t *testing.T, db *bench)) {
 	}
 }
 
-// emptyEverywhere is everywhere without baton's own tables.
+// emptyEverywhere is like everywhere, but the databases do not contain baton's own tables.
 func emptyEverywhere(t *testing.T, test func(t *testing.T, db *bench)) {
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
@@ -63,14 +63,14 @@ func emptyEverywhere(t *testing.T, test func(t *testing.T, db *bench)) {
 	}
 }
 
-// inTurn runs a test on one after the other.
+// inTurn runs a test with one kind of database after the other.
 func inTurn(t *testing.T, test func(t *testing.T, db *bench)) {
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) { test(t, prepared(t, kind.make)) })
 	}
 }
 
-// servers leaves SQLite out: it has no connection to cut.
+// servers is like everywhere without SQLite, which has no connection that can be cut.
 func servers(t *testing.T, test func(t *testing.T, db *bench)) {
 	for _, kind := range kinds[:2] {
 		t.Run(kind.name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func servers(t *testing.T, test func(t *testing.T, db *bench)) {
 	}
 }
 
-// emptyServers is servers without baton's own tables.
+// emptyServers is like servers, but the databases do not contain baton's own tables.
 func emptyServers(t *testing.T, test func(t *testing.T, db *bench)) {
 	for _, kind := range kinds[:2] {
 		t.Run(kind.name, func(t *testing.T) {
@@ -90,10 +90,10 @@ func emptyServers(t *testing.T, test func(t *testing.T, db *bench)) {
 	}
 }
 
-// onPostgres is a PostgreSQL with baton's own tables.
+// onPostgres returns a PostgreSQL database with baton's own tables.
 func onPostgres(t *testing.T) *bench { t.Helper(); return prepared(t, testsupport.Postgres) }
 
-// prepared is a database with baton's own tables.
+// prepared returns a database with baton's own tables.
 func prepared(t testing.TB, make func(testing.TB) *testsupport.Database) *bench {
 	t.Helper()
 	b := &bench{Database: make(t), t: t}
@@ -116,8 +116,8 @@ type bench struct {
 	observe func(sqltest.Step) error
 }
 
-// open opens a store; change may alter its options. The lease is so long that no server gives up
-// on a test that the machine held up.
+// open opens a store. change may alter its options. The lease is so long that no server ends a transaction because the machine has delayed
+// the test.
 func (b *bench) open(change ...func(*sql.Options)) *sql.Store {
 	b.t.Helper()
 	o := sql.Options{Name: "main", DSN: b.DSN, TTL: time.Minute}
@@ -143,7 +143,7 @@ func (b *bench) open(change ...func(*sql.Options)) *sql.Store {
 	return s
 }
 
-// benchStore is open for a benchmark.
+// benchStore opens a store for a benchmark.
 func (b *bench) benchStore(t testing.TB) *sql.Store {
 	t.Helper()
 	s, err := open.Database(b.Driver, sql.Options{Name: "main", DSN: b.DSN})
@@ -154,7 +154,7 @@ func (b *bench) benchStore(t testing.TB) *sql.Store {
 	return s
 }
 
-// observing is the same database for stores that are stopped where f fails.
+// observing returns the same database. Its stores call f at every step, and stop where f returns an error.
 func (b *bench) observing(f func(sqltest.Step) error) *bench {
 	observed := *b
 	observed.observe = f
@@ -165,7 +165,7 @@ func ttl(d time.Duration) func(*sql.Options) {
 	return func(o *sql.Options) { o.TTL = d }
 }
 
-// speaksMariaDB leaves a test out of a run against MySQL.
+// speaksMariaDB skips a test in a run with MySQL.
 func (b *bench) speaksMariaDB(t testing.TB) {
 	t.Helper()
 	if b.Driver == "mysql" {
@@ -179,7 +179,7 @@ func (b *bench) create(postgres, mysql, sqlite string) {
 	b.Exec(b.t, map[string]string{"postgres": postgres, "mysql": mysql, "sqlite": sqlite}[b.Driver])
 }
 
-// articles is a table of counters: id, views.
+// articles makes a table of counters: id, views.
 func (b *bench) articles() {
 	b.t.Helper()
 	b.create(
@@ -188,7 +188,7 @@ func (b *bench) articles() {
 		"CREATE TABLE articles (id INTEGER PRIMARY KEY, views INTEGER)")
 }
 
-// people is a table of rows: id, name of at most 10 characters, age of at least 0.
+// people makes a table of rows: id, a name of at most 10 characters, an age of at least 0.
 func (b *bench) people() {
 	b.t.Helper()
 	b.create(
@@ -199,7 +199,7 @@ func (b *bench) people() {
 			"grown CHECK (age >= 0))")
 }
 
-// expect compares the rows of a query, each written as its values joined by |.
+// expect compares the result of a query with want. Each row is written as its values joined by |.
 func (b *bench) expect(query string, want ...string) {
 	b.t.Helper()
 	var got []string
@@ -211,7 +211,7 @@ func (b *bench) expect(query string, want ...string) {
 	}
 }
 
-// plan compiles the write of all columns, by the key. Columns named in add are added to.
+// plan returns a plan that writes all columns by the key, and adds to the columns named in add.
 func plan(t testing.TB, s *sql.Store, table string, key []string, add ...string) *row.Plan {
 	t.Helper()
 	found, err := s.Table(t.Context(), table)
@@ -236,7 +236,7 @@ func plan(t testing.TB, s *sql.Store, table string, key []string, add ...string)
 	return p
 }
 
-// rowOf makes a row of Go values: int, string (text), float64, bool, time.Time, nil.
+// rowOf returns a row of Go values: int, string (text), float64, bool, time.Time, nil.
 func rowOf(values ...any) row.Row {
 	r := row.Row{Record: row.Record{Key: fmt.Sprint(values[0]), Inputs: []row.Raw{{Text: fmt.Sprintf("%v", values), OK: true}}}}
 	for _, v := range values {
@@ -264,7 +264,7 @@ func value(v any) row.Value {
 	}
 }
 
-// gone is a deleted row of a table with so many columns, its key first.
+// gone returns a deleted row of a table with the given number of columns. The row begins with its key.
 func gone(columns int, key ...any) row.Row {
 	r := rowOf(key...)
 	r.Values = append(r.Values, make([]row.Value, columns-len(key))...)
@@ -287,7 +287,7 @@ func takeOver(t testing.TB, s *sql.Store, f flush.Fence) {
 	}
 }
 
-// leading opens a store that has taken the fence over, as the first leader does.
+// leading opens a store and takes over the fence, as the first leader does.
 func (b *bench) leading(change ...func(*sql.Options)) *sql.Store {
 	b.t.Helper()
 	s := b.open(change...)
@@ -295,15 +295,15 @@ func (b *bench) leading(change ...func(*sql.Options)) *sql.Store {
 	return s
 }
 
-// flushing is leading with the plan of a table: see plan.
+// flushing is like leading, and also returns the plan of a table: see plan.
 func (b *bench) flushing(table string, key []string, add ...string) (*sql.Store, *row.Plan) {
 	b.t.Helper()
 	s := b.leading()
 	return s, plan(b.t, s, table, key, add...)
 }
 
-// persistTakeOver tries again while the answer is that this is safe, as a flush does: those who
-// come at the same time may deadlock, and on a busy machine a transaction may be idle for too long.
+// persistTakeOver repeats TakeOver while its error is transient, as a flush does. Takeovers at the same time may deadlock, and on a busy
+// machine a transaction may be idle for too long.
 func persistTakeOver(t testing.TB, s *sql.Store, f flush.Fence) error {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -324,7 +324,7 @@ func apply(t testing.TB, s *sql.Store, f flush.Fence, p *row.Plan, b flush.Batch
 	return out
 }
 
-// persist applies again while the answer is that this is safe, as a flush does.
+// persist repeats Apply while its error is transient, as a flush does.
 func persist(t testing.TB, s *sql.Store, f flush.Fence, p *row.Plan, b flush.Batch) flush.Outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

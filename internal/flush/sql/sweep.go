@@ -10,13 +10,13 @@ import (
 	"baton/internal/flush/row"
 )
 
-// sweepStretch is the number of rows that one statement reads, so that it ends within its time
-// limit for a table of any size.
+// sweepStretch limits the number of rows that one statement reads, so that the statement ends within its time limit for a table of any
+// size.
 const sweepStretch = 20_000
 
 var _ flush.StaleFinder = (*Store)(nil)
 
-// CountStale counts rows of other passes: see flush.StaleFinder.
+// CountStale implements flush.StaleFinder. It counts the rows that passes other than the current pass have written, and all rows.
 func (s *Store) CountStale(ctx context.Context, p *row.Plan, current int64) (stale, all int64, err error) {
 	err = s.walk(ctx, p, nil, func(w *tableWalk, behind, edge []any) (bool, error) {
 		where, args := w.between(behind, edge)
@@ -31,7 +31,7 @@ func (s *Store) CountStale(ctx context.Context, p *row.Plan, current int64) (sta
 	return stale, all, err
 }
 
-// StaleRows reads rows of other passes: see flush.StaleFinder.
+// StaleRows implements flush.StaleFinder. It returns the rows that passes other than the current pass have written.
 func (s *Store) StaleRows(ctx context.Context, p *row.Plan, current int64, behind []row.Value, limit int) ([][]string, error) {
 	var found [][]string
 	err := s.walk(ctx, p, behind, func(w *tableWalk, behind, edge []any) (bool, error) {
@@ -53,18 +53,18 @@ func arguments(values []row.Value) (args []any) {
 	return args
 }
 
-// tableWalk is a way through a table in the order of its key, stretch by stretch.
+// tableWalk reads a table in the order of its key, one stretch (a limited number of rows) after the other.
 type tableWalk struct {
 	store      *Store
 	session    Session
 	plan       *row.Plan
 	table      string
-	key        []string // quoted
-	generation string   // quoted
+	key        []string // quoted names
+	generation string   // quoted name
 }
 
-// walk calls each for every stretch after a key, until each returns false. A stretch goes from after its first bound up to its second
-// one; nil means no bound.
+// walk calls the function each for every stretch of rows after a key, until that function returns false. A stretch begins after the key in
+// the argument behind and ends with the key in the argument edge. A bound that is nil does not limit the stretch.
 func (s *Store) walk(ctx context.Context, p *row.Plan, start []row.Value, each func(w *tableWalk, behind, edge []any) (bool, error)) error {
 	const doing = "find rows that have vanished"
 	tx, err := s.database.Session(ctx)
@@ -88,7 +88,7 @@ func (s *Store) walk(ctx context.Context, p *row.Plan, start []row.Value, each f
 	return s.failed(ctx, doing, err)
 }
 
-// newWalk is a walk by all columns of a plan.
+// newWalk returns a walk in the order of all columns of a plan.
 func (s *Store) newWalk(session Session, p *row.Plan) *tableWalk {
 	w := &tableWalk{store: s, session: session, plan: p, table: s.dialect.Quote.Table(p.Table.Name)}
 	for _, c := range p.Columns {
@@ -97,7 +97,7 @@ func (s *Store) newWalk(session Session, p *row.Plan) *tableWalk {
 	return w
 }
 
-// edge is the key that ends the stretch after a key; nil if the table ends before.
+// edge returns the key that ends the stretch after a key, or nil if the table ends before the stretch is full.
 func (w *tableWalk) edge(ctx context.Context, behind []any) (edge []any, err error) {
 	where, args := w.between(behind, nil)
 	query := fmt.Sprintf(w.store.queries["stale_edge"], w.list(), w.table, where, sweepStretch-1)
@@ -110,8 +110,8 @@ func (w *tableWalk) edge(ctx context.Context, behind []any) (edge []any, err err
 
 func (w *tableWalk) list() string { return strings.Join(w.key, ", ") }
 
-// between is true for keys after one bound and up to the other. It is never true for a key with
-// NULL.
+// between returns a condition that is true for keys after the lower bound (behind) and up to the upper bound (edge). The condition is never
+// true for a key with NULL.
 func (w *tableWalk) between(behind, edge []any) (where string, args []any) {
 	var all []string
 	for i := range w.key {
@@ -131,7 +131,7 @@ func (w *tableWalk) between(behind, edge []any) (where string, args []any) {
 	return strings.Join(all, " AND "), args
 }
 
-// compare compares the key with a bound; last is the operator of the last column.
+// compare returns a condition that compares the key with a bound. The last column is compared with the operator in the argument last.
 func (w *tableWalk) compare(operator, last string, bound []any, args *[]any) string {
 	if !w.store.dialect.ComparesRows {
 		return w.spell(operator, last, bound, args, 0)
@@ -140,7 +140,7 @@ func (w *tableWalk) compare(operator, last string, bound []any, args *[]any) str
 	return "(" + w.list() + ") " + last + " (" + Repeat("?", len(bound)) + ")"
 }
 
-// spell compares from the i-th column on: a > 1 OR a = 1 AND (b > 2 OR ...).
+// spell returns a comparison from the i-th column on: a > 1 OR a = 1 AND (b > 2 OR ...).
 func (w *tableWalk) spell(operator, last string, bound []any, args *[]any, i int) string {
 	*args = append(*args, bound[i])
 	if i == len(bound)-1 {

@@ -10,7 +10,7 @@ import (
 	"baton/internal/flush/sql"
 )
 
-// stalePlan is the plan of a sweep: the key's columns and, last, the generation.
+// stalePlan returns the plan of a sweep. Its columns are the columns of the key and, as the last one, the generation.
 func stalePlan(t *testing.T, s *sql.Store, table string, columns ...string) *row.Plan {
 	t.Helper()
 	found, err := s.Table(t.Context(), table)
@@ -26,7 +26,7 @@ func stalePlan(t *testing.T, s *sql.Store, table string, columns ...string) *row
 	return p
 }
 
-// stale reads all stale rows, a few at a time. key reads the texts of a key.
+// stale returns all stale rows, in pages of limit rows. key converts the texts of a key to values.
 func stale(t *testing.T, s *sql.Store, p *row.Plan, current int64, limit int, key func(texts []string) []row.Value) []string {
 	t.Helper()
 	var all []string
@@ -107,11 +107,11 @@ func TestKeysOfSeveralColumnsAreWalkedInTheOrderOfTheirIndex(t *testing.T) {
 	})
 }
 
-// The key's type must survive the way there and back, whatever bytes it has.
+// A key of any type must be found again by the text that was read, whatever bytes it contains.
 func TestKeysOfEveryTypeAreFound(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.speaksMariaDB(t)
-		if db.Driver == "postgres" { // whatever the database is set to
+		if db.Driver == "postgres" { // so that the database's settings do not matter
 			const alter = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I %s', current_database()); END $$"
 			db.Exec(t, fmt.Sprintf(alter, "SET bytea_output = escape"))
 			defer db.Exec(t, fmt.Sprintf(alter, "RESET bytea_output"))
@@ -155,7 +155,7 @@ func TestKeysOfEveryTypeAreFound(t *testing.T) {
 	})
 }
 
-// More rows than one statement looks at, stale ones far apart.
+// The table has more rows than one statement reads, and its stale rows are far apart.
 func TestBigTablesAreWalkedInStretches(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.speaksMariaDB(t)

@@ -13,15 +13,14 @@ import (
 	"baton/internal/flush/row"
 )
 
-// The tests' server has MariaDB's old default.
+// folds is the default collation of the tests' server, which is MariaDB's old default.
 const folds = "the collation utf8mb4_general_ci"
 
 func exactly(column, definition string) string {
 	return fmt.Sprintf("ALTER TABLE `kinds` MODIFY `%s` %s CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin", column, definition)
 }
 
-// The same table of every type, in the words of each database, and what a flush
-// is told of it.
+// catalogues contains the same table with a column of every type, as each database declares it, and the expected answer of Table.
 var catalogues = map[string]struct {
 	ddl    []string
 	want   []row.Column
@@ -161,15 +160,14 @@ func TestTableIsReadFromTheCatalogue(t *testing.T) {
 		if got.Identity == "" {
 			t.Error("the table has no identity")
 		}
-		got.Identity = "" // another one in each database
+		got.Identity = "" // differs in each database
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("-want +got\n%s", diff)
 		}
 	})
 }
 
-// A key whose database takes "ada" and "Ada" for one would let their rows overwrite each
-// other.
+// If a database treats "ada" and "Ada" as the same key, their rows would overwrite each other.
 func TestColumnsThatEquateDifferentTextsAreTold(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.speaksMariaDB(t)
@@ -183,7 +181,7 @@ func TestColumnsThatEquateDifferentTextsAreTold(t *testing.T) {
 				{"varchar(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "the collation utf8mb4_bin"},
 				{"varchar(9) CHARACTER SET latin1 COLLATE latin1_swedish_ci", "the collation latin1_swedish_ci"},
 				{"varchar(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin", ""}, {"varbinary(9)", ""},
-				{"char(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", ""}, // keeps no blank that it would pad
+				{"char(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", ""}, // never contains a blank that it would pad
 			},
 			"sqlite": {
 				{"text", ""}, {"text COLLATE BINARY", ""}, {"blob", ""},
@@ -206,7 +204,7 @@ func TestColumnsThatEquateDifferentTextsAreTold(t *testing.T) {
 			if got := table.Columns[0].Folds; got != c.folds {
 				t.Errorf("%s equates texts by %q, want %q", c.definition, got, c.folds)
 			}
-			if c.folds == "" || db.Driver == "sqlite" { // which changes no column
+			if c.folds == "" || db.Driver == "sqlite" { // the default collation of the database changes no column
 				continue
 			}
 			db.Exec(t, table.Columns[0].Exact)
@@ -218,11 +216,11 @@ func TestColumnsThatEquateDifferentTextsAreTold(t *testing.T) {
 	})
 }
 
-// The index decides which row an upsert meets, whatever the column says.
+// The index decides which row conflicts with an upsert, whatever the column's collation is.
 func TestIndexThatEquatesDifferentTextsIsTold(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		switch db.Driver {
-		case "mysql": // an index compares as its column does
+		case "mysql": // an index compares in the same way as its column
 			return
 		case "postgres":
 			db.Exec(t, "CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
@@ -236,12 +234,12 @@ func TestIndexThatEquatesDifferentTextsIsTold(t *testing.T) {
 	})
 }
 
-// PostgreSQL folds a name that is not quoted, so that T2 is t2; what a job says is the name.
+// PostgreSQL converts a name without quotes to lower case, so that T2 means t2. A job must write the name exactly as the table is called.
 func TestATablesNameIsTakenAsItIsWritten(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		q := map[string]string{"postgres": `"%s"`, "mysql": "`%s`", "sqlite": `"%s"`}[db.Driver]
 		names := []string{"t2", "T2"}
-		if db.Driver == "sqlite" { // to which these are one name
+		if db.Driver == "sqlite" { // for SQLite these names are equal
 			names = names[:1]
 		}
 		s := db.leading()

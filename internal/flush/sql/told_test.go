@@ -12,7 +12,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// A refusal of the catalogue says nothing about whether the table is there.
+// If the server refuses to read the catalogue, that does not mean that the table is missing.
 func TestATableThatMayNotBeLookedAtIsNotMissing(t *testing.T) {
 	t.Parallel()
 	db := onPostgres(t)
@@ -30,7 +30,7 @@ func TestATableThatMayNotBeLookedAtIsNotMissing(t *testing.T) {
 	}
 }
 
-// The server knows best what to do.
+// The error must contain the server's hint, because the server knows best what to do.
 func TestTheHintOfTheServerIsKept(t *testing.T) {
 	t.Parallel()
 	db := onPostgres(t)
@@ -53,7 +53,7 @@ func TestTheHintOfTheServerIsKept(t *testing.T) {
 	}
 }
 
-// A row of such a table is closed and a new one is opened, where another table is changed in place.
+// An update of such a table closes the old row and inserts a new one, instead of changing the row in place.
 func TestAJobIsExactIntoATableWithSystemVersioning(t *testing.T) {
 	testsupport.NeedsDialect(t, testsupport.DialectMariaDB)
 	t.Parallel()
@@ -72,7 +72,7 @@ func TestAJobIsExactIntoATableWithSystemVersioning(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := plan(t, s, name, []string{"id"}, "views")
-			p.Columns = p.Columns[:3] // the database writes the others
+			p.Columns = p.Columns[:3] // the database writes the other columns
 			if len(table.Unique) != 1 || len(table.Unique[0]) != 1 || table.Unique[0][0] != "id" {
 				t.Errorf("the unique indexes are %q", table.Unique)
 			}
@@ -82,7 +82,7 @@ func TestAJobIsExactIntoATableWithSystemVersioning(t *testing.T) {
 				}
 			}
 			apply(t, s, fence(1), p, batch("a", 0, rowOf(1, 5, "one"), rowOf(2, 7, "two"), rowOf(3, 9, "three")))
-			for range 2 { // the second one finds the batch in the ledger
+			for range 2 { // the second time the batch is in the ledger already
 				apply(t, s, fence(1), p, batch("b", 0, rowOf(1, 1, "ONE"), rowOf(4, 4, "four")))
 			}
 			gone := rowOf(3, nil, nil)
@@ -96,7 +96,7 @@ func TestAJobIsExactIntoATableWithSystemVersioning(t *testing.T) {
 	}
 }
 
-// An identity that is always generated takes no id of Redis.
+// An identity column that is GENERATED ALWAYS does not accept an id from Redis.
 func TestAnIdentityThatIsAlwaysGeneratedIsToldItsRemedy(t *testing.T) {
 	t.Parallel()
 	db := onPostgres(t)
@@ -125,7 +125,7 @@ func TestAnIdentityThatIsAlwaysGeneratedIsToldItsRemedy(t *testing.T) {
 	db.expect(`SELECT * FROM "My t"`, "7|8")
 }
 
-// A default may need a right of its own, which only an INSERT shows.
+// A default may need an additional right, which the server checks only at an INSERT.
 func TestASequenceThatMayNotBeUsedIsFoundBeforeTheFirstRow(t *testing.T) {
 	t.Parallel()
 	db := onPostgres(t)
@@ -155,7 +155,7 @@ func TestASequenceThatMayNotBeUsedIsFoundBeforeTheFirstRow(t *testing.T) {
 	job.Insert = false
 	wantCalm(t, poor.PreflightTable(t.Context(), job))
 	job.Insert, job.Plan.Columns = true, all[:2]
-	wantCalm(t, poor.PreflightTable(t.Context(), job)) // the job writes the column itself
+	wantCalm(t, poor.PreflightTable(t.Context(), job)) // no finding, because the job itself writes the column
 	job.Plan.Columns = all[:1]
 	db.Exec(t, "GRANT USAGE ON SEQUENCE numbered_no_seq TO "+user)
 	wantCalm(t, poor.PreflightTable(t.Context(), job))

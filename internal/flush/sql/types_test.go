@@ -19,10 +19,10 @@ var (
 	big     = strings.Repeat("1234567890", 3) + ".0123456789"
 )
 
-// roundTrips are columns, values, and what the database says they are.
+// roundTrips contains columns, values to write, and the texts that the database must return.
 var roundTrips = map[string][]struct {
 	column string
-	show   string // how to read it; the column itself if empty
+	show   string // expression to read the value; if empty, the column itself
 	values []row.Value
 	want   []string
 }{
@@ -112,7 +112,7 @@ func TestEveryTypeArrivesAsItWas(t *testing.T) {
 		for n, c := range roundTrips[db.Driver] {
 			t.Run(c.column, func(t *testing.T) {
 				if c.column == "uuid" || c.column == "json" {
-					db.speaksMariaDB(t) // which keeps a JSON as it was written, and has a type for a UUID
+					db.speaksMariaDB(t) // MariaDB stores a JSON text unchanged, and has a type for UUIDs
 				}
 				one := fmt.Sprintf("one_%d", n)
 				db.Exec(t, "CREATE TABLE "+one+" (id int PRIMARY KEY, c "+c.column+")")
@@ -123,7 +123,7 @@ func TestEveryTypeArrivesAsItWas(t *testing.T) {
 					rows = append(rows, rowOf(i+1, v))
 					want = append(want, c.want[i])
 				}
-				for range 2 { // into an empty table, and over rows that are there
+				for range 2 { // first into an empty table, then over existing rows
 					if out := apply(t, s, fence(1), p, batch("a", -1, rows...)); len(out.Dead) > 0 {
 						t.Errorf("dead letters %+v", out.Dead)
 					}
@@ -138,7 +138,7 @@ func TestEveryTypeArrivesAsItWas(t *testing.T) {
 	})
 }
 
-// What a database would silently change is refused instead.
+// baton refuses a value that a database would silently change.
 func TestValueThatTheDatabaseWouldChangeIsADeadLetter(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		type refusal struct {
@@ -202,8 +202,7 @@ func TestValueThatTheDatabaseWouldChangeIsADeadLetter(t *testing.T) {
 	})
 }
 
-// What the catalogue tells of a column lets the mapping refuse what the database
-// would round, cut, fill up or take for something else.
+// With the information of the catalogue the mapping refuses values that the database would round, cut, pad or misread.
 func TestTextsThatADatabaseWouldChangeAreRefusedBeforehand(t *testing.T) {
 	for _, kind := range kinds[:2] {
 		t.Run(kind.name, func(t *testing.T) {
@@ -256,7 +255,7 @@ func TestTextsThatADatabaseWouldChangeAreRefusedBeforehand(t *testing.T) {
 	}
 }
 
-// The reason of a dead letter lists what the catalogue says that the column takes.
+// The reason of a dead letter lists the values that an enumerated column accepts, as the catalogue shows them.
 func TestReasonsListWhatAnEnumeratedColumnTakes(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		if db.Driver == "postgres" {
@@ -273,10 +272,10 @@ func TestReasonsListWhatAnEnumeratedColumnTakes(t *testing.T) {
 			},
 			"mysql": {
 				{"enum('good', 'it''s bad')", "it's bad", "bad",
-					`"bad" is not one of the column's values: it takes one of "good", "it's bad"`},
+					`"bad" is not one of the column's values: the column accepts one of "good", "it's bad"`},
 				{"set('a', 'b')", "b,a", "a,c",
-					`"a,c" is not one of the column's values: it takes any of "a", "b", with commas between them`},
-				{"set('a', 'b')", "", "c", `it takes any of "a", "b"`},
+					`"a,c" is not one of the column's values: the column accepts any of "a", "b", with commas between them`},
+				{"set('a', 'b')", "", "c", `the column accepts any of "a", "b"`},
 			},
 		}[db.Driver] {
 			name := fmt.Sprintf("listed_%d", n)

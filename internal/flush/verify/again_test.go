@@ -19,12 +19,12 @@ import (
 
 var errAway = errors.New("redis is away")
 
-// flaky is a source of which the nth reading fails, and some rounds may have missed keys.
+// flaky is a source whose nth reading fails. Some of its rounds may have missed keys.
 type flaky struct {
 	verify.Source
 	fails  int
 	misses int
-	before func(call string) // is called before each
+	before func(call string) // is called before each call
 }
 
 func (f *flaky) calls(name string) {
@@ -49,7 +49,7 @@ func (f *flaky) StillMissing(ctx context.Context, records []row.Record) ([]row.R
 	return f.Source.StillMissing(ctx, records)
 }
 
-func (f *flaky) Keys(ctx context.Context, place string) (verify.Some, error) {
+func (f *flaky) Keys(ctx context.Context, place string) (verify.KeyPage, error) {
 	some, err := f.Source.Keys(ctx, place)
 	if some.Next == "" && err == nil && f.misses > 0 {
 		f.misses--
@@ -58,7 +58,7 @@ func (f *flaky) Keys(ctx context.Context, place string) (verify.Some, error) {
 	return some, err
 }
 
-// over compares through f from a state on.
+// over compares through f, beginning with a state.
 func (l *lab) over(f *flaky, o verify.Options, from verify.State) (verify.State, error) {
 	l.Helper()
 	o.Flushed = func(context.Context, time.Time) (bool, error) { return true, nil }
@@ -73,7 +73,7 @@ func (l *lab) over(f *flaky, o verify.Options, from verify.State) (verify.State,
 	return c.Run(l.Context(), from)
 }
 
-// However far it had come, what was counted before the error is not counted again.
+// Records that were counted before an error must not be counted again, at any point.
 func TestWhatAnErrorInterruptsIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	l := people(t, testsupport.SQLite(t), kinds["hashes"], 2500)
@@ -103,7 +103,7 @@ func TestWhatAnErrorInterruptsIsCountedOnce(t *testing.T) {
 	}
 }
 
-// nth calls do before the nth call of that name.
+// nth returns a function that calls do before the nth call of that name.
 func nth(name string, n int, do func()) func(string) {
 	return func(call string) {
 		if call != name {
@@ -115,8 +115,7 @@ func nth(name string, n int, do func()) func(string) {
 	}
 }
 
-// A record that differs at the first look and at the second is looked at once more, after its row: it
-// may have changed, and its row with it, between these two.
+// A record that differs in the first and in the second comparison is read again after its row. Both may have changed between these two.
 func TestARecordThatChangesDuringTheLastLookIsNoDifference(t *testing.T) {
 	t.Parallel()
 	l := people(t, testsupport.SQLite(t), kinds["hashes"], 10)
@@ -129,7 +128,7 @@ func TestARecordThatChangesDuringTheLastLookIsNoDifference(t *testing.T) {
 	}
 }
 
-// Of a row whose record is missing that is so, too.
+// The same holds for a row whose record is missing.
 func TestARecordThatComesBackDuringTheLastLookIsNoDifference(t *testing.T) {
 	t.Parallel()
 	l := people(t, testsupport.SQLite(t), kinds["hashes"], 10)
@@ -142,7 +141,7 @@ func TestARecordThatComesBackDuringTheLastLookIsNoDifference(t *testing.T) {
 	}
 }
 
-// Keys that may have been missed are read in another round, and no record counts twice.
+// If keys may have been missed, they are read in another round, and no record is counted twice.
 func TestWhatMayHaveBeenMissedIsReadAgain(t *testing.T) {
 	t.Parallel()
 	l := people(t, testsupport.SQLite(t), kinds["hashes"], 1500)
@@ -161,21 +160,81 @@ func TestWhatMayHaveBeenMissedIsReadAgain(t *testing.T) {
 	}
 }
 
-// many is a source that reads so many keys for one of the job's.
+// interrupted compares until the comparison has reached another place, and returns the state from which it continues.
+func (l *lab) interrupted(from verify.State) verify.State {
+	l.Helper()
+	state, err := l.over(&flaky{}, verify.Options{Progress: func(s verify.State) error {
+		if s.Place == from.Place {
+			return nil
+		}
+		return errAway
+	}}, from)
+	if !errors.Is(err, errAway) || state.Place == "" {
+		l.Fatalf("the comparison was not interrupted between two pages: %+v, %v", state, err)
+	}
+	return state
+}
+
+// The cursors of a process of Redis are not valid in the next process, so all keys are read again. No record is counted twice.
+func TestARestartOfRedisCountsNothingTwice(t *testing.T) {
+	t.Parallel()
+	board := leaderboard(t, testsupport.SQLite(t))
+	board.backfill()
+	board.run()
+	for name, l := range map[string]*lab{"keys": people(t, testsupport.SQLite(t), kinds["hashes"], 5000), "members": board} {
+		for _, restarts := range []int{1, 2, 3} {
+			state := l.interrupted(verify.State{})
+			for range restarts {
+				l.do("SAVE")
+				l.server.Restart()
+				l.redis = l.server.Conn()
+				testsupport.AwaitNoError(t, "a connection to the new process", func() error { return l.store.Ping(t.Context()) })
+				state = l.interrupted(state)
+			}
+			state, err := l.over(&flaky{}, verify.Options{}, state)
+			noted := strings.Contains(strings.Join(state.Result.Notes, "\n"), "counted twice")
+			if r := state.Result; err != nil || noted != (restarts >= 3) || !noted && r.Records != 5000 || r.Differences() != 0 {
+				t.Errorf("%s after %d restarts: %+v, %v", name, restarts, r, err)
+			}
+		}
+	}
+}
+
+// After a failover another server has the keys of a server that was read, so these keys are returned again.
+func TestKeysOfAServerThatWasReplacedComeAgain(t *testing.T) {
+	t.Parallel()
+	l := people(t, testsupport.SQLite(t), kinds["hashes"], 10)
+	keys, err := l.keys([]string{"id"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for place, again := range map[string]bool{
+		"":                          false,
+		`{"done":["gone:1"]}`:       true,
+		`{"at":"gone:1"}`:           false, // none of its keys was read yet
+		`{"at":"gone:1","run":"r"}`: true,
+	} {
+		if some, err := keys.Keys(t.Context(), place); err != nil || some.Again != again || len(some.Keys) != 10 {
+			t.Errorf("after the place %q: %+v, %v", place, some, err)
+		}
+	}
+}
+
+// many is a source for which the server reads many keys for each key of the job.
 type many struct {
 	verify.Source
 	steps, looked, rounds int
 	marked                int
 }
 
-func (m *many) Keys(_ context.Context, place string) (verify.Some, error) {
+func (m *many) Keys(_ context.Context, place string) (verify.KeyPage, error) {
 	var n int
 	if place != "" {
 		if _, err := fmt.Sscan(place, &n); err != nil {
-			return verify.Some{}, err
+			return verify.KeyPage{}, err
 		}
 	}
-	some := verify.Some{Keys: []string{fmt.Sprint("k", n)}, Next: fmt.Sprint(n + 1), Looked: m.looked}
+	some := verify.KeyPage{Keys: []string{fmt.Sprint("k", n)}, Next: fmt.Sprint(n + 1), Looked: m.looked}
 	some.Part = float64(n+1) / float64(m.steps)
 	if n+1 == m.steps {
 		if some.Next = ""; m.rounds > 0 {
@@ -188,7 +247,7 @@ func (m *many) Keys(_ context.Context, place string) (verify.Some, error) {
 
 func (m *many) Mark(_ context.Context, keys []string) error { m.marked += len(keys); return nil }
 
-// The rate bounds what the server has to read, and not only what of that is the job's.
+// The rate limits all keys that the server must read, and not only those of the job.
 func TestTheRateIsThatOfAllKeysThatAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, began := &many{steps: 11, looked: 500}, time.Now()
@@ -212,7 +271,7 @@ func TestABackfillReadsAgainWhatItMayHaveMissed(t *testing.T) {
 	}
 }
 
-// Of a key the server has read others, too.
+// To find a key the server has read other keys, too.
 func TestKeysSayHowManyTheServerHasRead(t *testing.T) {
 	t.Parallel()
 	l := people(t, testsupport.SQLite(t), kinds["hashes"], 300)
@@ -239,7 +298,7 @@ func TestKeysSayHowManyTheServerHasRead(t *testing.T) {
 	}
 }
 
-// A key that moves from a master that was not read yet to one that was is read at neither.
+// If a key moves from a master that was not read yet to one that was read, it is read at neither.
 func TestKeysOfAClusterThatMovedMayHaveBeenMissed(t *testing.T) {
 	t.Parallel()
 	cluster := testsupport.StartCluster(t)
@@ -259,7 +318,7 @@ func TestKeysOfAClusterThatMovedMayHaveBeenMissed(t *testing.T) {
 	}
 	for _, moves := range []bool{false, true, false} {
 		found := map[string]bool{}
-		var some verify.Some
+		var some verify.KeyPage
 		for place, step := "", 0; step == 0 || place != ""; step++ {
 			if some, err = keys.Keys(t.Context(), place); err != nil {
 				t.Fatal(err)

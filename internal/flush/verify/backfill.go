@@ -4,8 +4,8 @@ import (
 	"context"
 )
 
-// Backfill marks all keys of a source for the flush, from the place of an earlier backfill on. rate is the most keys that it marks a
-// second; 0: no limit.
+// Backfill marks all keys of a source, so that the flush writes their rows. It continues at the place where an earlier backfill stopped.
+// The argument rate is the maximum number of keys that Backfill marks in a second. 0 means no limit.
 func Backfill(ctx context.Context, s Source, from State, rate int, progress func(State) error) error {
 	p := pace{rate: rate}
 	for state := from; state.Part < 1 || state.Place != ""; {

@@ -14,47 +14,48 @@ import (
 	"baton/internal/flush/row"
 )
 
-// ErrNoMarks says that a source has no marks: each run of its job reads everything.
+// ErrNoMarks means that keys of a source cannot be marked, because each run of the job reads all keys.
 var ErrNoMarks = errors.New("every run of the job reads everything, so nothing has to be marked")
 
 const (
-	// tableRows is how many rows are searched for in the source at a time.
+	// tableRows is the number of rows whose records one search looks for.
 	tableRows = 1000
-	// mostSuspects is the most differences that may wait for their second look.
+	// mostSuspects is the maximum number of differences that may wait for their second comparison.
 	mostSuspects = 20_000
-	// systematic: after a second look at that many differences, all of them lasting, the next ones count without another wait: an empty
-	// table is no race.
+	// systematic is a number of differences. If at least that many differences all persist in a second comparison, the next differences
+	// count without a second comparison. An empty table, for example, causes so many differences; a race with the flush causes fewer.
 	systematic = 5000
-	// chunk is how many suspects are read at a time.
+	// chunk is the number of suspects that are read at a time.
 	chunk = 1000
-	// longestWait is how long a difference may wait for its second look.
+	// longestWait is the maximum time between the first and the second comparison of a difference.
 	longestWait = 10 * time.Second
 	// tries is how often a difference is compared again before its record counts as moving.
 	tries = 4
-	// defaultPct is the share of the rows, in percent, that a repair may delete, unless the job sets another one.
+	// defaultPct is the maximum share of the rows, in percent, that a repair may delete, unless the job sets another one.
 	defaultPct = 10
-	// examplesOf is how many examples of each kind there are, unless the options say otherwise.
+	// examplesOf is the number of examples of each kind, unless the options set another one.
 	examplesOf = 5
 )
 
-// Options describe a comparison.
+// Options are the settings of a comparison.
 type Options struct {
-	// Sample is the part of all keys that is compared, chosen by their hash; 0 or 1: all keys.
+	// Sample is the share of all keys to compare; the hash of a key decides whether it is in the sample. 0 or 1 means all keys.
 	Sample float64
-	// Rate is the most keys and rows that are read a second, including those that are not compared; 0: no limit.
+	// Rate is the maximum number of keys and rows to read in a second, including those that are not compared. 0 means no limit.
 	Rate int
-	// Repair: differences are marked, so that the flush writes their rows again. Everything is compared before the first mark is made,
-	// and marks never delete more rows than that comparison found, or than the job allows.
+	// Repair marks the differences, so that the flush writes their rows again. It compares everything before the first mark. Because of the
+	// marks, the flush never deletes more rows than that comparison found, or than the job allows.
 	Repair bool
-	// May, if set, fails if a repair must make no mark. extra: it would mark rows without a record.
-	May func(ctx context.Context, extra bool) error
-	// Examples is how many examples of each kind are kept. Default 5.
+	// May, if set, returns an error if a repair must not mark keys. The argument would contains the numbers of rows that the flush would
+	// change and delete because of the marks. The result bounded says that the repair must not mark more rows than these numbers.
+	May func(ctx context.Context, would flush.Unaccepted) (bounded bool, err error)
+	// Examples is the number of examples of each kind. Default 5.
 	Examples int
-	// Flushed waits until a run of the flush has written everything that was in the source at a time; false: no run will end in a
-	// reasonable time.
+	// Flushed waits until a run of the flush has written everything that the source contained at the time since. It returns false if no run
+	// ends within a reasonable time.
 	Flushed func(ctx context.Context, since time.Time) (bool, error)
-	// Progress, if set, is called after every few keys: a comparison that continues there repeats the part that was not settled. Its
-	// error ends the comparison.
+	// Progress, if set, is called regularly with the state. If a comparison continues from that state, it repeats the part that was not
+	// settled. An error of Progress ends the comparison.
 	Progress func(State) error
 }
 
@@ -65,16 +66,16 @@ type Checker struct {
 	table   Table
 	name    string // of the table
 	m       *mapping.Mapping
-	skipped []bool // columns of the plan that are not compared
-	// vanished finds rows without a record; nil: such rows are not looked for.
+	skipped []bool // for each column of the plan, whether the column is not compared
+	// vanished finds rows without a record. nil means that the comparison does not look for such rows.
 	vanished *mapping.Vanished
-	empties  bool // a row vanishes by NULL in all columns but its key
-	maxPct   int  // the share of the rows that a repair may delete, in percent
+	empties  bool // a row with NULL in all columns but its key counts as vanished
+	maxPct   int  // the maximum share of the rows, in percent, that a repair may delete
 	notes    []string
 	pace     pace
 }
 
-// New matches a job with its table. The source is opened with the inputs that the mapping needs.
+// New compiles the mapping of a job for its table. It opens the source with the inputs that the mapping needs.
 func New(ctx context.Context, c flush.Config, open func(inputs []string) (Source, error), o Options) (*Checker, error) {
 	if o.Examples <= 0 {
 		o.Examples = examplesOf
@@ -96,7 +97,7 @@ func New(ctx context.Context, c flush.Config, open func(inputs []string) (Source
 	case len(plan.Key) == 0:
 		return nil, fmt.Errorf("table %q: without a `key` no row can be found", c.Mapping.Table)
 	case m.Adds():
-		return nil, fmt.Errorf("table %q: a column with `op: add` has a sum of the past, "+
+		return nil, fmt.Errorf("table %q: a column with `op: add` has the sum of all increments so far, "+
 			"which cannot be compared with the present values in Redis", c.Mapping.Table)
 	}
 	k := &Checker{options: o, table: table, name: c.Mapping.Table, m: m, skipped: make([]bool, len(plan.Columns)), pace: pace{rate: o.Rate}}
@@ -108,17 +109,17 @@ func New(ctx context.Context, c flush.Config, open func(inputs []string) (Source
 		k.skipped[i] = column.Name == c.Mapping.Generation
 	}
 	if kept := m.Kept(); len(kept) > 0 {
-		k.notes = append(k.notes, fmt.Sprintf("columns %s were compared only where the record has a value: without one the row keeps "+
-			"what it has, as the default is not constant or `missing: keep` says so", strings.Join(kept, ", ")))
+		k.notes = append(k.notes, fmt.Sprintf("columns %s were compared only where the record has a value. Without a value the row keeps "+
+			"its own, because of `missing: keep` or because the default is not constant", strings.Join(kept, ", ")))
 	}
 	k.prepareExtra(c.Policy)
 	return k, nil
 }
 
-// prepareExtra finds out whether rows without a record can be searched for, and should be.
+// prepareExtra decides whether the comparison can and should search for rows without a record.
 func (k *Checker) prepareExtra(p flush.Policy) {
 	if p.VanishedPct == 0 && p.OnMissing != mapping.MissingDelete {
-		k.notes = append(k.notes, "rows without a record were not searched for: the job keeps them")
+		k.notes = append(k.notes, "rows without a record were not searched for, because the job keeps such rows")
 		return
 	}
 	v, inputs, err := k.m.Vanished("")
@@ -135,8 +136,8 @@ func (k *Checker) prepareExtra(p flush.Policy) {
 	k.vanished = v
 }
 
-// Run compares, from the state of an earlier comparison on, until everything is compared; a repair then marks the differences. Beside an
-// error it returns its state.
+// Run continues from the state of an earlier comparison, until everything is compared. If the options say so, it then repairs: it marks the
+// differences. If Run returns an error, it still returns its state.
 func (k *Checker) Run(ctx context.Context, from State) (State, error) {
 	r := &comparison{Checker: k, State: from, kept: from, suspects: map[string]suspect{}}
 	for _, note := range k.notes {
@@ -156,7 +157,7 @@ func (k *Checker) Run(ctx context.Context, from State) (State, error) {
 	return r.State, nil
 }
 
-// all compares all records, and then all rows.
+// all compares all records with their rows, and then searches for the record of each row.
 func (r *comparison) all(ctx context.Context) error {
 	for !r.Table {
 		missed, err := r.records(ctx)
@@ -177,37 +178,40 @@ func (r *comparison) all(ctx context.Context) error {
 type comparison struct {
 	*Checker
 	State
-	// kept is the last state without suspects: a comparison that continues there counts no difference twice.
+	// kept is the last state without suspects. A comparison that continues from kept counts no difference twice.
 	kept     State
 	suspects map[string]suspect // by the text of the row's key
-	since    time.Time          // since when suspects wait
-	unmoved  bool               // a wait for a run of the flush has ended without one
-	surely   bool               // many differences got a second look, and all have lasted
+	since    time.Time          // when the suspects began to wait
+	unmoved  bool               // no run of the flush ended during a wait
+	bounded  bool               // a repair must not mark more differing rows than it has counted
+	surely   bool               // many differences were compared a second time, and all have persisted
 }
 
-// suspect is a row that differed when it was compared.
+// suspect is a row that differed from its record at the first comparison.
 type suspect struct {
-	key  string // in Redis
+	key  string // the key in Redis
 	kind Kind
-	sum  uint64 // of the record that it was compared with
+	sum  uint64 // a checksum of the record with which the row was compared
 }
 
-// keep notes the present state as one where a comparison can continue.
+// keep saves the present state, from which a comparison can continue.
 func (r *comparison) keep() {
 	r.kept = r.State
 	r.kept.Result.Examples, r.kept.Result.Notes = slices.Clip(r.Result.Examples), slices.Clip(r.Result.Notes)
 }
 
-// again starts at the first record.
+// again makes the comparison begin again with the first record.
 func (r *comparison) again() {
 	r.Table, r.Behind, r.Result.Marked, r.Marks = false, nil, 0, Result{}
 	if !r.Marking {
 		r.Result = Result{Notes: r.Result.Notes}
 	}
+	clear(r.suspects)
+	r.since = time.Time{}
 	r.keep()
 }
 
-// found is the result that differences are counted in.
+// found returns the Result in which differences are now counted.
 func (r *comparison) found() *Result {
 	if r.Marking {
 		return &r.Marks
@@ -215,8 +219,8 @@ func (r *comparison) found() *Result {
 	return &r.Result
 }
 
-// waited reports whether suspects have waited long for their second look, so that a comparison which continues elsewhere does not repeat
-// too much.
+// waited reports whether the oldest suspects have waited long enough for their second comparison. If they waited longer, a comparison that
+// continues in another process would have to repeat more work.
 func (r *comparison) waited(some int) bool {
 	if some == 0 {
 		r.since = time.Time{}
@@ -228,7 +232,7 @@ func (r *comparison) waited(some int) bool {
 	return time.Since(r.since) > longestWait
 }
 
-// records compares all records with their rows. It returns the reason why some may have been missed.
+// records compares all records with their rows. If it may have missed records, it returns the reason.
 func (r *comparison) records(ctx context.Context) (missed, err error) {
 	share := 1.0
 	if r.vanished != nil {
@@ -238,6 +242,11 @@ func (r *comparison) records(ctx context.Context) (missed, err error) {
 		some, err := r.source.Keys(ctx, place)
 		if err != nil {
 			return nil, err
+		}
+		if r.repeated(some.Again) {
+			r.again()
+			place = ""
+			continue
 		}
 		for _, key := range some.Keys {
 			named := r.source.Named(key)
@@ -266,7 +275,7 @@ func (r *comparison) records(ctx context.Context) (missed, err error) {
 	}
 }
 
-// first compares records for the first time.
+// first compares records with their rows for the first time. Rows that differ become suspects, which are compared again later.
 func (r *comparison) first(ctx context.Context, records []row.Record) error {
 	for i := range records {
 		if !records[i].Gone {
@@ -275,31 +284,32 @@ func (r *comparison) first(ctx context.Context, records []row.Record) error {
 		}
 	}
 	err := r.compare(ctx, records, func(f finding) { r.suspects[f.text] = f.suspect })
-	if err == nil && len(r.suspects) >= mostSuspects { // one large set can have as many
+	if err == nil && len(r.suspects) >= mostSuspects { // checked here because a single large set can have that many members
 		err = r.settle(ctx)
 	}
 	return err
 }
 
-// spells notes a record whose row spells its key in another way: a search by the row would not find it, and a row without a record is
-// deleted.
+// spells records whether a row spells its key differently from its record. If it does, a search by the row's key would not find the record,
+// and a repair would delete the row.
 func (r *comparison) spells(record *row.Record) {
 	if r.vanished == nil || r.Misspelled || r.vanished.Spells(record) {
 		return
 	}
 	r.Misspelled = true
 	r.Result.note(fmt.Sprintf("rows without a record were not searched for: the row of %q spells its key in another way (007 for 7, or a "+
-		"UUID in capitals), and would look like one", shown(record.Key, true)))
+		"UUID in capitals), and would look like a row without a record", shown(record.Key, true)))
 }
 
-// progress reports the state of the comparison; part is the part of the work, including the part that is not settled.
+// progress reports the state of the comparison. The argument part is the finished share of the work, including rows that must be compared
+// again.
 func (r *comparison) progress(part float64) error {
 	if r.options.Progress == nil {
 		return nil
 	}
 	part = min(part, 1)
 	if r.options.Repair {
-		part /= 2 // it compares first, and then marks
+		part /= 2 // a repair first compares and then marks
 	}
 	if r.Marking {
 		part += 0.5
@@ -309,7 +319,7 @@ func (r *comparison) progress(part float64) error {
 	return r.options.Progress(r.kept)
 }
 
-// sampled are the keys that are part of the sample.
+// sampled returns the keys that are in the sample.
 func (k *Checker) sampled(keys []string) []string {
 	kept := keys[:0]
 	for _, key := range keys {
@@ -320,12 +330,12 @@ func (k *Checker) sampled(keys []string) []string {
 	return kept
 }
 
-// chosen reports whether a key is part of the sample.
+// chosen reports whether a key belongs to the sample that is compared.
 func (k *Checker) chosen(key string) bool {
 	if k.options.Sample <= 0 || k.options.Sample >= 1 {
 		return true
 	}
-	h := uint64(14695981039346656037) // FNV-1a, and its bits mixed
+	h := uint64(14695981039346656037) // FNV-1a, with its bits mixed afterwards
 	for i := range len(key) {
 		h = (h ^ uint64(key[i])) * 1099511628211
 	}
@@ -335,7 +345,7 @@ func (k *Checker) chosen(key string) bool {
 	return float64(h>>11)/(1<<53) < k.options.Sample
 }
 
-// keyOf is the key of a row.
+// keyOf returns the key of a row.
 func (k *Checker) keyOf(made *row.Row) []row.Value {
 	plan := k.m.Plan()
 	key := make([]row.Value, len(plan.Key))
@@ -345,7 +355,7 @@ func (k *Checker) keyOf(made *row.Row) []row.Value {
 	return key
 }
 
-// keyText is a row's key as a text that no other key has.
+// keyText returns a text that identifies a row's key.
 func keyText(p *row.Plan, values []row.Value) string {
 	var b strings.Builder
 	for i, v := range values {

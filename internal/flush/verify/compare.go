@@ -11,16 +11,18 @@ import (
 	"baton/internal/flush/row"
 )
 
-// finding is a row that differs: the text of its key, the columns, or why the record is unfit.
+// finding is a row that differs from its record. It contains the text of the row's key, and the columns that differ, or the reason why the
+// record does not fit the table.
 type finding struct {
 	suspect
 	text    string
-	member  string // of a set, for an example
+	member  string // the member of a set, for an example
 	columns []Column
 	why     error
 }
 
-// member is the member of a set for an example; "" if the key implies it.
+// member returns the member of a set or sorted set that the record describes, to be shown in an example. It returns "" if the record's key
+// already is the member.
 func (k *Checker) member(record *row.Record) string {
 	at := slices.Index(k.m.Inputs(), row.InputMember)
 	if at < 0 || !record.Inputs[at].OK || record.Inputs[at].Text == record.Key {
@@ -29,7 +31,7 @@ func (k *Checker) member(record *row.Record) string {
 	return shown(record.Inputs[at].Text, true)
 }
 
-// compare compares records with their rows, and calls each for every difference.
+// compare compares records with their rows, and calls the function each for every difference.
 func (r *comparison) compare(ctx context.Context, records []row.Record, each func(finding)) error {
 	plan := r.m.Plan()
 	rows := make(map[string]row.Row, len(records))
@@ -70,7 +72,7 @@ func (r *comparison) compare(ctx context.Context, records []row.Record, each fun
 	return nil
 }
 
-// convert makes the row of a record, and the text of its key. A record that is unfit has a text of its own.
+// convert returns the row of a record, and the text of the row's key. For a record that does not fit, the text identifies the record.
 func (k *Checker) convert(record *row.Record) (made row.Row, text string, err error) {
 	if made, err = k.m.Row(*record); err != nil {
 		return made, "unfit " + unfitText(record), err
@@ -78,7 +80,7 @@ func (k *Checker) convert(record *row.Record) (made row.Row, text string, err er
 	return made, keyText(k.m.Plan(), k.keyOf(&made)), nil
 }
 
-// sumOf is a checksum of a record's inputs.
+// sumOf returns a checksum of the record's inputs. It shows whether a record has changed.
 func sumOf(record *row.Record) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -94,7 +96,7 @@ func sumOf(record *row.Record) uint64 {
 
 var seed = maphash.MakeSeed()
 
-// unfitText is a text for a record that has no row.
+// unfitText returns a text that identifies a record that does not fit the table, so that it has no row.
 func unfitText(record *row.Record) string {
 	var b strings.Builder
 	b.WriteString(record.Key)
@@ -104,14 +106,14 @@ func unfitText(record *row.Record) string {
 	return b.String()
 }
 
-// read reads rows by the texts of their keys.
+// read reads rows by their keys, and returns them by the texts of their keys.
 func (r *comparison) read(ctx context.Context, keys [][]row.Value, wanted func(text string) bool) (map[string][]row.Raw, error) {
 	have := make(map[string][]row.Raw, len(keys))
 	if len(keys) == 0 {
 		return have, nil
 	}
 	plan := r.m.Plan()
-	byCells := map[string]string{} // the texts of the keys by the database's spelling of them
+	byCells := map[string]string{} // the texts of the keys, by the database's spelling of the keys
 	err := r.table.ReadRows(ctx, plan, keys, func(cells []row.Raw) error {
 		text, ok := r.textOf(cells, keys, byCells)
 		if ok && wanted(text) {
@@ -125,7 +127,7 @@ func (r *comparison) read(ctx context.Context, keys [][]row.Value, wanted func(t
 	return have, nil
 }
 
-// textOf is the text of a row's key, which the database may spell in another way.
+// textOf returns the text that identifies a row by its key. It is the same text for all spellings of that key in the database.
 func (r *comparison) textOf(cells []row.Raw, keys [][]row.Value, byCells map[string]string) (string, bool) {
 	plan := r.m.Plan()
 	values := make([]row.Value, len(plan.Key))
@@ -140,7 +142,7 @@ func (r *comparison) textOf(cells []row.Raw, keys [][]row.Value, byCells map[str
 	return keyText(plan, values), true
 }
 
-// searched finds the key of a row by comparing.
+// searched finds the key of a row by comparing it with each of the keys.
 func (r *comparison) searched(cells []row.Raw, keys [][]row.Value, known map[string]string) (string, bool) {
 	plan := r.m.Plan()
 	var id strings.Builder
@@ -166,7 +168,7 @@ func (r *comparison) searched(cells []row.Raw, keys [][]row.Value, known map[str
 	return text, at >= 0
 }
 
-// spelled is the value of a text of a key's column, if the value has one spelling only.
+// spelled returns the value of a text in a key column, if the value has only one spelling.
 func spelled(c row.Column, cell row.Raw) (row.Value, bool) {
 	if !cell.OK {
 		return row.Value{}, false
@@ -180,7 +182,7 @@ func spelled(c row.Column, cell row.Raw) (row.Value, bool) {
 	return row.Value{}, false
 }
 
-// differing are the columns with different values in a row.
+// differing returns the columns in which the row in the table differs from the row made, which was made from the record.
 func (r *comparison) differing(ctx context.Context, made row.Row, key []row.Value, cells []row.Raw) ([]Column, error) {
 	plan := r.m.Plan()
 	var columns []Column
@@ -204,7 +206,7 @@ func (r *comparison) differing(ctx context.Context, made row.Row, key []row.Valu
 	return columns, nil
 }
 
-// shown is a value in an example.
+// shown formats a value so that it can be shown in an example.
 func shown(text string, ok bool) string {
 	const most = 64
 	if !ok {
@@ -217,7 +219,7 @@ func shown(text string, ok bool) string {
 	return text
 }
 
-// flushed waits for a run of the flush, and notes in the result if none ends.
+// flushed waits for a run of the flush. If no run ends in time, it adds a note to the result.
 func (r *comparison) flushed(ctx context.Context, since time.Time) error {
 	if r.options.Flushed == nil || r.unmoved || r.surely {
 		return context.Cause(ctx)
@@ -227,8 +229,8 @@ func (r *comparison) flushed(ctx context.Context, since time.Time) error {
 		return err
 	}
 	if !ok {
-		r.unmoved = true // the next suspects would wait as long for nothing
-		r.Result.note("no run of the job has ended well while it was waited for, so some differences may just wait to be flushed")
+		r.unmoved = true // the next suspects would also wait in vain
+		r.Result.note("the comparison waited, but no run of the job succeeded, so some differences may just be changes not flushed yet")
 	}
 	return nil
 }

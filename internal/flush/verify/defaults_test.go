@@ -13,10 +13,10 @@ import (
 	"baton/internal/testsupport"
 )
 
-// now is a default that no two rows need to share.
+// now is a default that may differ for each row.
 var now = map[string]string{"postgres": "clock_timestamp()", "mysql": "CURRENT_TIMESTAMP(6)", "sqlite": "(strftime('%f', 'now'))"}
 
-// A row is what its hash is now, and not what it was before: what a hash lacks is the column's default.
+// A row equals its present hash, and keeps nothing of an earlier one: a missing field is the column's default.
 func TestAColumnWithADefaultFollowsRedis(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *testsupport.Database) {
 		for name, o := range map[string]source.Options{

@@ -11,14 +11,14 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Differ compares rows that a pass would write as a verification does.
+// Differ compares rows that a pass has made from records with the rows in the table. It compares them as a verification does.
 type Differ struct{}
 
 var _ flush.Differ = Differ{}
 
 // Differing implements flush.Differ.
 func (Differ) Differing(ctx context.Context, sink flush.Sink, m *mapping.Mapping, rows []row.Row,
-	own flush.Own,
+	own flush.OwnRows,
 ) ([]flush.Differs, error) {
 	table, ok := sink.(Table)
 	if !ok {
@@ -62,7 +62,7 @@ func (Differ) Differing(ctx context.Context, sink flush.Sink, m *mapping.Mapping
 	return found, nil
 }
 
-// isSince reports whether a row has at least that generation.
+// isSince reports whether a cell contains a generation that is at least the argument since.
 func isSince(cell row.Raw, since int64) bool {
 	n, err := strconv.ParseInt(cell.Text, 10, 64)
 	return cell.OK && err == nil && n >= since

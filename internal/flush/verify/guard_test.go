@@ -15,7 +15,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// repair compares and marks what it may.
+// repair compares, and marks as far as it may.
 func (l *lab) repair() (verify.Result, error) {
 	l.Helper()
 	c, err := verify.New(l.Context(), l.config, l.keys, verify.Options{
@@ -24,7 +24,7 @@ func (l *lab) repair() (verify.Result, error) {
 	if err != nil {
 		l.Fatal(err)
 	}
-	state, tries := verify.State{}, 20 // connections to a Redis that is gone are left one by one
+	state, tries := verify.State{}, 20 // connections to a Redis that has gone fail one by one
 	for range tries {
 		state, err = c.Run(l.Context(), state)
 		if err == nil || errors.Is(err, flush.ErrTooManyVanished) {
@@ -40,7 +40,7 @@ func (l *lab) people() string {
 	return fmt.Sprint(l.db.Rows(l, "SELECT count(*) FROM people"))
 }
 
-// reopen is the same job, with another address of Redis.
+// reopen gives the job another address of Redis.
 func (l *lab) reopen(url string) {
 	l.Helper()
 	if err := l.flush.Release(); err != nil {
@@ -63,8 +63,8 @@ func (l *lab) reopen(url string) {
 	l.Cleanup(func() { _ = l.flush.Release() })
 }
 
-// Redis restarted without its data, or the job reads another database: no row has a record. The alert and the
-// runbook send an operator to verify --repair, and then to resume; all rows are there after both.
+// Redis restarted without its data, or the job reads another database, so no row has a record. The alert and the runbook tell an operator
+// to run verify --repair, and then resume. All rows must exist after both.
 func TestARepairDeletesNoMoreThanAPass(t *testing.T) {
 	guarded := map[string]source.Options{
 		"hashes":  {Type: "hashes", Key: "user:<id>", Changed: "changed"},
@@ -82,12 +82,12 @@ func TestARepairDeletesNoMoreThanAPass(t *testing.T) {
 					db.Exec(t, "DROP TABLE IF EXISTS people")
 					l := people(t, db, o, 200)
 					happens(l)
-					for range 2 { // an operator tries again
+					for range 2 { // the operator tries again
 						r, err := l.repair()
 						if !errors.Is(err, flush.ErrTooManyVanished) || r.Marked != 0 || r.Extra != 200 {
 							t.Errorf("the repair: %v, %+v", err, r)
 						}
-						_, err = l.flush.Run(t.Context(), term{}) // what resume comes to
+						_, err = l.flush.Run(t.Context(), term{}) // the effect of resume
 						if name != "hashes" && (name == "scan" || fault == "restarted empty") && !errors.Is(err, flush.ErrTooManyVanished) {
 							t.Errorf("the run after it: %v", err)
 						}
@@ -101,7 +101,7 @@ func TestARepairDeletesNoMoreThanAPass(t *testing.T) {
 	})
 }
 
-// Marks are made for what differs still, and for no more rows without a record than were counted before the first.
+// Only rows that still differ are marked, and no more rows without a record than were counted before the first mark.
 func TestARepairStopsWhereMoreWouldGoThanItCounted(t *testing.T) {
 	t.Parallel()
 	l := people(t, testsupport.SQLite(t), kinds["hashes"], 200)

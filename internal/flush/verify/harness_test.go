@@ -33,7 +33,7 @@ type lab struct {
 	ids     int
 }
 
-// term is a leadership that lasts.
+// term is a leadership that does not end.
 type term struct{}
 
 func (term) Owner() string                                   { return "owner" }
@@ -52,7 +52,7 @@ func everywhere(t *testing.T, test func(t *testing.T, db *testsupport.Database))
 	}
 }
 
-// newLab makes a job. The table is there already.
+// newLab returns a job whose table exists already.
 func newLab(t *testing.T, db *testsupport.Database, o source.Options, to mapping.Spec) *lab {
 	t.Helper()
 	server := testsupport.StartRedis(t)
@@ -65,7 +65,7 @@ func newLab(t *testing.T, db *testsupport.Database, o source.Options, to mapping
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = sink.Close(), store.Close() })
-	o.Job = o.Type // each of a database has a fence of its own
+	o.Job = o.Type // each job of a database has its own fence
 	l := &lab{T: t, db: db, server: server, redis: server.Conn(), store: store, sink: sink, options: o}
 	described, err := source.Describe(o)
 	if err != nil {
@@ -100,7 +100,7 @@ func (l *lab) run() {
 	}
 }
 
-// flushed is the flush of a job that runs when it is waited for.
+// flushed runs the job's flush when the comparison waits for a run.
 func (l *lab) flushed(ctx context.Context, _ time.Time) (bool, error) {
 	_, err := l.flush.Run(ctx, term{})
 	return true, err

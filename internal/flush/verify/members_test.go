@@ -13,7 +13,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// boards is a job that captures sorted sets "board:<shop>:<id>", and two of many members.
+// boards returns a job that captures sorted sets "board:<shop>:<id>". Two of them have many members.
 func boards(t *testing.T, db *testsupport.Database, onMissing string) *lab {
 	db.Exec(t, "CREATE TABLE boards (shop varchar(20) NOT NULL, id bigint NOT NULL, member varchar(40) NOT NULL, score double precision, "+
 		"PRIMARY KEY (shop, id, member))"+exact(db))
@@ -30,7 +30,7 @@ func boards(t *testing.T, db *testsupport.Database, onMissing string) *lab {
 	return l
 }
 
-// send sends a command, whose reply comes with that of the next do.
+// send sends a command. The next do receives its reply.
 func (l *lab) send(command string, args ...any) {
 	l.Helper()
 	if err := l.redis.Send(command, args...); err != nil {
@@ -38,7 +38,7 @@ func (l *lab) send(command string, args ...any) {
 	}
 }
 
-// exact ends a CREATE TABLE whose texts are equal only if their bytes are.
+// exact returns the end of a CREATE TABLE whose texts are equal only if their bytes are equal.
 func exact(db *testsupport.Database) string {
 	if db.Driver == "mysql" {
 		return " COLLATE utf8mb4_nopad_bin"
@@ -46,7 +46,7 @@ func exact(db *testsupport.Database) string {
 	return ""
 }
 
-// rows counts rows, and those that have a score.
+// rows counts the rows, and the rows with a score.
 func (l *lab) rows(when string, all, scored int) {
 	l.Helper()
 	got, err := l.db.Query(l.Context(), "SELECT count(*), count(score) FROM boards")
@@ -96,7 +96,7 @@ func TestCapturedMembersEverywhere(t *testing.T) {
 	})
 }
 
-// With on_missing: null the row of a member that is gone has a key and nothing else, and is as good as none.
+// With on_missing: null the row of a removed member has only its key, and counts as missing.
 func TestCapturedMembersThatAreSetToNull(t *testing.T) {
 	idle := verify.Options{Flushed: func(context.Context, time.Time) (bool, error) { return true, nil }}
 	everywhere(t, func(t *testing.T, db *testsupport.Database) {
@@ -126,7 +126,7 @@ func TestCapturedMembersThatAreSetToNull(t *testing.T) {
 	})
 }
 
-// anew makes the next run a pass, and runs.
+// anew makes the next run a pass, and runs it.
 func (l *lab) anew() {
 	l.Helper()
 	if err := l.flush.Release(); err != nil {
@@ -136,7 +136,7 @@ func (l *lab) anew() {
 	l.run()
 }
 
-// A hash that is gone sets its row to NULL once, and makes no row where there was none.
+// If a hash is gone, its row is set to NULL once. A row that does not exist is not created.
 func TestCapturedHashesThatAreSetToNull(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *testsupport.Database) {
 		db.Exec(t, "CREATE TABLE people (id varchar(40) PRIMARY KEY, name varchar(60), pass bigint)"+exact(db))
@@ -162,7 +162,7 @@ func TestCapturedHashesThatAreSetToNull(t *testing.T) {
 		}
 		named("gone", "[[100 20]]")
 		l.do("DEL", "user:90")
-		l.anew() // those that are NULL already are not counted: 1 of 20 is no more than max_pct
+		l.anew() // rows that are NULL already do not count, so 1 of 20 is within max_pct
 		named("after a pass", "[[100 19]]")
 		l.wants("after a pass", l.verify(verify.Options{}), 19, 0, 0, 0, 0)
 		db.Exec(t, "UPDATE people SET name = 'y'")

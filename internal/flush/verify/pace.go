@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// pace limits work to a rate.
+// pace limits the number of items that are processed in a second.
 type pace struct {
-	rate  int // a second; 0: any
+	rate  int // items in a second; 0 means no limit
 	began time.Time
 	done  int
 }
 
-// rest waits until n more are allowed.
+// rest waits until n more items may be read or marked.
 func (p *pace) rest(ctx context.Context, n int) error {
 	if p.rate <= 0 {
 		return context.Cause(ctx)
@@ -23,7 +23,7 @@ func (p *pace) rest(ctx context.Context, n int) error {
 	p.done += n
 	due := p.began.Add(time.Duration(float64(p.done) / float64(p.rate) * float64(time.Second)))
 	wait := time.Until(due)
-	if wait < -time.Second { // slow phases are not made up for
+	if wait < -time.Second { // a phase that was slower than the rate does not allow a faster phase afterwards
 		p.began, p.done = time.Now(), 0
 	}
 	select {

@@ -12,7 +12,8 @@ import (
 	"baton/internal/flush/row"
 )
 
-// same reports whether a column has a value, given the database's text for it. sure is false where only the database can tell.
+// same reports whether the value want is equal to the database's text for the column. The result sure is false if only the database can
+// decide.
 func same(c row.Column, want row.Value, have row.Raw) (equal, sure bool) {
 	if want.IsNull() || !have.OK {
 		return want.IsNull() && !have.OK, true
@@ -29,7 +30,7 @@ func same(c row.Column, want row.Value, have row.Raw) (equal, sure bool) {
 		return sameNumber(want.NumberText(), have.Text), true
 	case row.KindFloat:
 		equal := sameFloat(c, want.Float(), have.Text)
-		return equal, equal // a server may show fewer digits
+		return equal, equal // if the texts differ, the server may have shown fewer digits
 	case row.KindBoolean:
 		return sameBoolean(want.Bool(), have.Text), true
 	case row.KindTimestamp:
@@ -49,7 +50,7 @@ func same(c row.Column, want row.Value, have row.Raw) (equal, sure bool) {
 	return want.Text() == have.Text, true
 }
 
-// members are the values of a SET, each once and in order.
+// members returns the values of a SET, sorted and without duplicates.
 func members(text string) []string {
 	all := strings.Split(text, ",")
 	slices.Sort(all)
@@ -66,7 +67,7 @@ func sameNumber(a, b string) bool {
 		row.Compare(row.String(row.KindNumeric, x), row.String(row.KindNumeric, y)) == 0
 }
 
-// sameFloat compares by the precision of the column.
+// sameFloat compares a float with a text of the database, with the precision of the column.
 func sameFloat(c row.Column, want float64, text string) bool {
 	have, err := strconv.ParseFloat(text, 64)
 	if err != nil {
@@ -75,7 +76,7 @@ func sameFloat(c row.Column, want float64, text string) bool {
 	switch {
 	case c.Bits == 32:
 		return float32(have) == float32(want)
-	case c.Precision > 0: // it rounds to that many digits
+	case c.Precision > 0: // the column rounds to that many digits
 		return math.Abs(have-want) < math.Pow10(-c.Scale)/2
 	}
 	return have == want
@@ -91,7 +92,7 @@ func sameBoolean(want bool, text string) bool {
 	return false
 }
 
-// instants are the databases' layouts of times; without an offset the time is UTC.
+// instants are the layouts in which databases write times. A time without an offset is in UTC.
 var instants = []string{
 	"2006-01-02 15:04:05", "2006-01-02 15:04:05Z07", "2006-01-02 15:04:05Z07:00", time.RFC3339Nano, time.DateOnly,
 }
@@ -105,7 +106,7 @@ func instant(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// sameJSON compares the meaning of texts: the order of members and the spelling of numbers and strings do not count.
+// sameJSON compares the meaning of two texts. It ignores the order of members, and the spelling of numbers and strings.
 func sameJSON(a, b string) bool {
 	if a == b {
 		return true

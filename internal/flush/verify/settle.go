@@ -11,7 +11,8 @@ import (
 	"baton/internal/flush/row"
 )
 
-// settle compares the suspects again until each is no difference, one that lasts, or moving.
+// settle compares the suspects again until each of them is decided: it is no difference, a lasting difference, or a record that changes at
+// every reading.
 func (r *comparison) settle(ctx context.Context) error {
 	all, before := len(r.suspects), r.found().Differences()
 	for range tries {
@@ -35,17 +36,18 @@ func (r *comparison) settle(ctx context.Context) error {
 	return nil
 }
 
-// judge decides whether further differences count without a second look.
+// judge decides whether further differences count without a second comparison.
 func (r *comparison) judge(suspects int, lasted int64) {
 	if lasted < int64(suspects) {
 		r.surely = false
 	} else if suspects >= systematic && !r.unmoved {
 		r.surely = true
-		r.Result.note("so many rows differ that not all were looked at again after a run of the job")
+		r.Result.note("so many rows differ that not all were compared again after a run of the job")
 	}
 }
 
-// lookAgain compares some suspects again. It decides the suspects whose record is the same as before, and again after the row was read.
+// lookAgain compares some suspects again. It decides a suspect only if the record is the same as at the first comparison, and does not
+// change while the row is read.
 func (r *comparison) lookAgain(ctx context.Context, texts []string) error {
 	records, err := r.reread(ctx, texts)
 	if err != nil {
@@ -59,7 +61,7 @@ func (r *comparison) lookAgain(ctx context.Context, texts []string) error {
 	for _, text := range texts {
 		if _, differ := differs[text]; differ {
 			still = append(still, text)
-		} else { // also if the record is gone, or has another key now: then its row is another one
+		} else { // also if the record is gone, or has another key now and therefore another row
 			delete(r.suspects, text)
 		}
 	}
@@ -81,7 +83,7 @@ func (r *comparison) lookAgain(ctx context.Context, texts []string) error {
 	return r.pace.rest(ctx, len(texts)+len(still))
 }
 
-// decide counts suspects as differences.
+// decide counts suspects as differences. In a repair it also marks their keys.
 func (r *comparison) decide(ctx context.Context, lasting []finding) error {
 	var keys []string
 	for _, f := range lasting {
@@ -94,10 +96,13 @@ func (r *comparison) decide(ctx context.Context, lasting []finding) error {
 		r.count(e)
 		delete(r.suspects, f.text)
 	}
+	if err := r.checkShown(); err != nil {
+		return err
+	}
 	return r.mark(ctx, keys)
 }
 
-// count counts a difference, and keeps it as an example if there are few.
+// count counts a difference. It keeps the difference as an example if there are few examples of this kind.
 func (r *comparison) count(e Example) {
 	found := r.found()
 	n := found.counter(e.Kind)
@@ -106,7 +111,7 @@ func (r *comparison) count(e Example) {
 	}
 }
 
-// reread reads the records of suspects, by the texts of their rows' keys.
+// reread reads the records of suspects again. It returns the records by the texts of their rows' keys.
 func (r *comparison) reread(ctx context.Context, texts []string) (map[string]row.Record, error) {
 	wanted := make(map[string]bool, len(texts))
 	var keys []string
@@ -122,7 +127,7 @@ func (r *comparison) reread(ctx context.Context, texts []string) (map[string]row
 				continue
 			}
 			if _, text, _ := r.convert(&record); wanted[text] {
-				record.Inputs = slices.Clone(record.Inputs) // the page's are used again
+				record.Inputs = slices.Clone(record.Inputs) // the memory of the page is reused
 				records[text] = record
 			}
 		}
@@ -131,9 +136,9 @@ func (r *comparison) reread(ctx context.Context, texts []string) (map[string]row
 	return records, err
 }
 
-// rows searches for the rows of the table in the source.
+// rows searches in the source for the records of all rows of the table.
 func (r *comparison) rows(ctx context.Context) error {
-	var missing []row.Record // not found by the first search
+	var missing []row.Record // records that the first search did not find
 	for behind := r.Behind; ; {
 		texts, err := r.keyRows(ctx, behind)
 		if err != nil {
@@ -187,12 +192,12 @@ func (r *comparison) keyRows(ctx context.Context, texts []string) ([][]string, e
 	return found, nil
 }
 
-// chosenRows are the records of the rows in the sample, as far as the keys tell.
+// chosenRows returns the records of the rows in the sample. The records have the inputs of the table's key.
 func (r *comparison) chosenRows(texts [][]string) []row.Record {
 	var records []row.Record
 	for i := range texts {
 		if !r.vanished.Live(texts[i]) {
-			continue // a row with NULL there has vanished already
+			continue // the row has vanished already: it has NULL in all columns but its key
 		}
 		record := r.vanished.Record(texts[i])
 		record.Key = r.source.KeyOf(&record)
@@ -203,7 +208,7 @@ func (r *comparison) chosenRows(texts [][]string) []row.Record {
 	return records
 }
 
-// searchAgain searches again for records that were missing, after a run of the flush.
+// searchAgain searches again for missing records, after a run of the flush.
 func (r *comparison) searchAgain(ctx context.Context, missing []row.Record) error {
 	if len(missing) == 0 {
 		return nil
@@ -228,7 +233,7 @@ func (r *comparison) searchAgain(ctx context.Context, missing []row.Record) erro
 	return nil
 }
 
-// emptied reports whether a row has vanished by NULL in all columns but its key.
+// emptied reports whether a row counts as vanished because all of its columns except the key are NULL.
 func (r *comparison) emptied(cells []row.Raw) bool {
 	key := r.m.Plan().Key
 	for i, cell := range cells {
@@ -239,12 +244,12 @@ func (r *comparison) emptied(cells []row.Raw) bool {
 	return r.empties
 }
 
-// extra counts the rows without a record that still exist.
+// extra counts the rows that still exist although they have no record.
 func (r *comparison) extra(ctx context.Context, missing []row.Record) error {
 	var keys [][]row.Value
-	redis := map[string]string{} // the keys in Redis by the texts of the rows' keys
+	redis := map[string]string{} // the keys in Redis, by the texts of the rows' keys
 	for i := range missing {
-		made, text, err := r.convert(&missing[i]) // for a missing record only the key
+		made, text, err := r.convert(&missing[i]) // a missing record has only the key
 		if err != nil {
 			return fmt.Errorf("table %q: %w", r.name, err)
 		}
@@ -255,7 +260,7 @@ func (r *comparison) extra(ctx context.Context, missing []row.Record) error {
 	if err != nil {
 		return err
 	}
-	// A record that came back meanwhile, and was flushed at once, accounts for its row.
+	// Since the last search a record may have been written again and flushed at once. In this case the row is no difference.
 	missing, err = r.source.StillMissing(ctx, slices.DeleteFunc(missing, func(record row.Record) bool {
 		_, text, _ := r.convert(&record)
 		return have[text] == nil || r.emptied(have[text])

@@ -17,7 +17,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// matrix are the types of columns of each database, with what a producer writes and what it writes later.
+// matrix has the column types of each database, each with a first and a later text of a producer.
 var matrix = map[string][]struct{ dbType, was, is string }{
 	"postgres": {
 		{"smallint", "7", "-8"}, {"bigint", "+9007199254740993", "9007199254740992"}, {"real", "0.1", "0.2"},
@@ -65,8 +65,7 @@ var matrix = map[string][]struct{ dbType, was, is string }{
 	},
 }
 
-// Whatever a column makes of a value that it keeps: it is the same value. And a difference as small as
-// can be is one.
+// A stored value equals the record's, however the column shows it. The smallest possible difference must be found.
 func TestEveryTypeIsComparedByItsValue(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *testsupport.Database) {
 		columns := ""
@@ -89,7 +88,7 @@ func TestEveryTypeIsComparedByItsValue(t *testing.T) {
 			t.Fatalf("dead letters: %v", dead)
 		}
 		l.wants("flushed", l.verify(verify.Options{}), 3, 0, 0, 0, 0)
-		l.do("HSET", later...) // and nothing is marked
+		l.do("HSET", later...) // and no key is marked
 		r := l.verify(verify.Options{Examples: 100})
 		l.wants("changed", r, 3, 0, 1, 0, 0)
 		if len(r.Examples) != 1 || len(r.Examples[0].Columns) != len(matrix[db.Driver]) {
@@ -103,7 +102,7 @@ func TestEveryTypeIsComparedByItsValue(t *testing.T) {
 	})
 }
 
-// people has a table and a Redis that agree on n people.
+// people returns a job whose table and Redis agree on n people.
 func people(t *testing.T, db *testsupport.Database, o source.Options, n int) *lab {
 	t.Helper()
 	key := "id"
@@ -199,7 +198,7 @@ func TestRecordsThatDoNotFitAreCounted(t *testing.T) {
 	}
 }
 
-// Both sides choose the same keys, so a sample finds no difference where there is none.
+// Both sides choose the same keys, so a sample finds no false differences.
 func TestASampleIsTheSameOnBothSides(t *testing.T) {
 	t.Parallel()
 	l := people(t, testsupport.SQLite(t), kinds["hashes"], 5000)
@@ -209,7 +208,7 @@ func TestASampleIsTheSameOnBothSides(t *testing.T) {
 	}
 }
 
-// A row says 7 and its key says 007: by the row its key is not found. That is no reason to delete it.
+// A row has 7 and its key has 007, so the key cannot be found by the row. That is no reason to delete the row.
 func TestARowThatSpellsItsKeyInAnotherWayStays(t *testing.T) {
 	t.Parallel()
 	const id = "6BA7B810-9DAD-11D1-80B4-00C04FD430C8"
@@ -229,7 +228,7 @@ func TestARowThatSpellsItsKeyInAnotherWayStays(t *testing.T) {
 		}
 		l.run()
 		r := l.verify(verify.Options{Repair: true, Sample: 0.999})
-		if name == "capture" { // which would delete it after its next pass
+		if name == "capture" { // it would delete the row after its next pass
 			l.wants(name, r, 2, 0, 0, 0, 1)
 			continue
 		}
@@ -242,7 +241,7 @@ func TestARowThatSpellsItsKeyInAnotherWayStays(t *testing.T) {
 	}
 }
 
-// The next leader goes on behind the very row, whatever bytes its key has.
+// The next leader continues after exactly that row, for keys with any bytes.
 func TestAPlaceInATableKeepsEveryByte(t *testing.T) {
 	t.Parallel()
 	was := verify.State{Table: true, Behind: verify.Texts{"\x00\xff\xfe", "", "ä"}}
@@ -284,7 +283,7 @@ func TestAComparisonGoesOnWhereItWas(t *testing.T) {
 			stuck = last.Place == before.Place && fmt.Sprint(last.Behind) == fmt.Sprint(before.Behind)
 		}
 		if !errors.Is(err, stop) || stuck {
-			// what was not settled is repeated: let it be settled
+			// The unsettled part is repeated, so the test lets it be settled.
 			if len(states) > 100 {
 				t.Fatalf("it comes no further than %+v: %v", last, err)
 			}

@@ -15,7 +15,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// leaderboard is a job of one sorted set, whose members were there before it.
+// leaderboard returns a job for one sorted set. Its members existed before the job.
 func leaderboard(t *testing.T, db *testsupport.Database) *lab {
 	db.Exec(t, "CREATE TABLE ranking (player varchar(40) PRIMARY KEY, score double precision)"+exact(db))
 	to := mapping.Spec{Table: "ranking", Key: []string{"player"}, Columns: map[string]mapping.ColumnSpec{
@@ -68,7 +68,7 @@ func TestMembersOfASortedSetEverywhere(t *testing.T) {
 		l.run()
 		l.wants("repaired", l.verify(idle), 5000, 0, 0, 0, 0)
 
-		l.do("ZINCRBY", "board", 1, "m7") // without its mark
+		l.do("ZINCRBY", "board", 1, "m7") // the index of changes does not list this member
 		l.do("ZREM", "board", "m8")
 		l.wants("unmarked", l.verify(repair), 4999, 0, 1, 1, 0)
 		l.run()
@@ -79,13 +79,13 @@ func TestMembersOfASortedSetEverywhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Run(t.Context(), verify.State{}); err == nil || !strings.Contains(err.Error(), `"board" is no sorted set`) {
+		if _, err := c.Run(t.Context(), verify.State{}); err == nil || !strings.Contains(err.Error(), `"board" is not a sorted set`) {
 			t.Errorf("of another type: %v", err)
 		}
 	})
 }
 
-// A comparison goes on behind the members that it has seen, on the server that has given the cursor, and begins anew on another one.
+// A comparison continues after the members that it has seen, on the server that returned the cursor. On another server it begins again.
 func TestMembersAreAllSeenWhileTheirSlotMoves(t *testing.T) {
 	cluster := testsupport.StartCluster(t)
 	store, err := redisconn.Open(redisconn.Options{Cluster: cluster.Addresses()})
@@ -129,7 +129,7 @@ func TestMembersAreAllSeenWhileTheirSlotMoves(t *testing.T) {
 				if cluster.Owner("board") == from {
 					t.Fatal("the slot has not moved")
 				}
-				clear(found) // it begins anew
+				clear(found) // it begins again
 			}
 			steps++
 		}

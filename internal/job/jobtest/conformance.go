@@ -11,11 +11,11 @@ import (
 	"baton/internal/job"
 )
 
-// Conformance checks that what open returns keeps the promises of a job.Ledger. Each
-// call of open returns an empty one, with a function that gives its lock to an owner.
+// Conformance checks that a ledger follows the rules of job.Ledger. Each call of the function open returns an empty ledger, and a function
+// that gives the ledger's lock to an owner.
 func Conformance(t *testing.T, open func(t *testing.T) (ledger job.Ledger, lead func(owner string))) {
-	slot := time.UnixMilli(1_772_359_205_100) // a fraction of a second must survive
-	// Owners follow one another in the order of their names.
+	slot := time.UnixMilli(1_772_359_205_100) // a fraction of a second must be kept
+	// The order of the owners' names is the order of their terms.
 	run := func(id, owner string, at time.Time) job.Run {
 		return job.Run{ID: id, Job: "report", Slot: at, Trigger: job.TriggerSchedule, Attempt: 1, Term: termOf(owner)}
 	}
@@ -86,7 +86,7 @@ func Conformance(t *testing.T, open func(t *testing.T) (ledger job.Ledger, lead 
 		check(t, "the end", l.Finish(t.Context(), rec), nil)
 		next := slot.Add(time.Second)
 		check(t, "the next slot", l.Claim(t.Context(), run("2", "a", next)), job.ErrPaused)
-		checkLast(t, l, slot) // it is not dealt with before its miss is recorded
+		checkLast(t, l, slot) // the slot is not settled before its miss is recorded
 		lead("b")
 		check(t, "another leader", l.Claim(t.Context(), run("3", "b", next.Add(time.Second))), job.ErrPaused)
 		manual := run("4", "b", next.Add(2*time.Second))
@@ -141,10 +141,11 @@ func check(t *testing.T, what string, got, want error) {
 	}
 }
 
-// checkLast wants slot as the last one of the only job; zero: none.
+// checkLast requires that the time in the argument slot is the last slot of the job "report", and that the job "other" has no slot. Zero
+// means that "report" has no slot.
 func checkLast(t *testing.T, l job.Ledger, slot time.Time) {
 	t.Helper()
-	last, err := l.Standings(t.Context(), []string{"report", "other"})
+	last, err := l.ResumeStates(t.Context(), []string{"report", "other"})
 	if err != nil {
 		t.Fatal(err)
 	}

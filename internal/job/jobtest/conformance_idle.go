@@ -7,7 +7,7 @@ import (
 	"baton/internal/job"
 )
 
-// idle is the end of a run that has found nothing to do.
+// idle returns the record of a run that has found nothing to do.
 func idle(r job.Run) job.Record {
 	return job.Record{Run: r, State: job.StateSucceeded, Started: r.Slot, Finished: r.Slot}
 }

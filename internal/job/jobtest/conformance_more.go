@@ -13,7 +13,7 @@ type (
 	runner func(id, owner string, at time.Time) job.Run
 )
 
-// conformOpen checks what is known of runs that go on.
+// conformOpen checks the recorded state of runs in progress.
 func conformOpen(t *testing.T, open opener, run runner, slot time.Time) {
 	t.Run("RunsAreOpenFromTheirClaimToTheirEnd", func(t *testing.T) {
 		l, lead := open(t)
@@ -42,7 +42,7 @@ func conformOpen(t *testing.T, open opener, run runner, slot time.Time) {
 // conformRetrials checks further attempts of a slot.
 func conformRetrials(t *testing.T, open opener, run runner, slot time.Time) {
 	at := slot.Add(10 * time.Second)
-	// failed is a ledger whose only run has failed and is to be tried again.
+	// failed returns a ledger whose only run has failed and is to be retried.
 	failed := func(t *testing.T) (job.Ledger, func(string)) {
 		l, lead := open(t)
 		lead("a")
@@ -116,7 +116,7 @@ func conformRetrials(t *testing.T, open opener, run runner, slot time.Time) {
 	})
 }
 
-// conformLost checks runs whose leader has gone.
+// conformLost checks runs whose leader is gone.
 func conformLost(t *testing.T, open opener, run runner, slot time.Time) {
 	t.Run("ALostRunIsClosedAndMayBeTriedAgainInOneStep", func(t *testing.T) {
 		l, lead := open(t)
@@ -171,7 +171,7 @@ func conformMissed(t *testing.T, open opener, run runner, slot time.Time) {
 		checkLast(t, l, later)
 		check(t, "an earlier one", l.Miss(t.Context(), termOf("a"), missed(later.Add(-time.Second))), nil)
 		checkLast(t, l, later)
-		// A claim that arrives when the requester has given up is not granted any more.
+		// A claim that arrives after the requester has given up is no longer granted.
 		check(t, "a slot before it", l.Claim(t.Context(), run("2", "a", later.Add(-time.Second))), job.ErrSlotTaken)
 		check(t, "the slot itself", l.Claim(t.Context(), run("3", "a", later)), job.ErrSlotTaken)
 		check(t, "a later one", l.Claim(t.Context(), run("4", "a", later.Add(time.Second))), nil)
@@ -260,16 +260,16 @@ func again(r job.Run, attempt int) job.Run {
 	return r
 }
 
-func standing(t *testing.T, l job.Ledger) job.Standing {
+func standing(t *testing.T, l job.Ledger) job.ResumeState {
 	t.Helper()
-	standings, err := l.Standings(t.Context(), []string{"report"})
+	standings, err := l.ResumeStates(t.Context(), []string{"report"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return standings["report"]
 }
 
-// checkOpen wants these runs to be open, in any order.
+// checkOpen requires that exactly these runs are open, in any order.
 func checkOpen(t *testing.T, l job.Ledger, want ...job.Run) {
 	t.Helper()
 	have := map[string]job.Run{}

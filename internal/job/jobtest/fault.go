@@ -7,27 +7,27 @@ import (
 	"baton/internal/job"
 )
 
-// Op names a call, for the decision which to disturb.
+// Op names a call, so that a test can decide which calls to disturb.
 type Op string
 
-// The calls of a job.Ledger.
+// These are the calls of a job.Ledger.
 const (
-	OpStandings Op = "standings"
-	OpClaim     Op = "claim"
-	OpClaimIdle Op = "claim idle"
-	OpFinish    Op = "finish"
-	OpMiss      Op = "miss"
+	OpResumeStates Op = "standings"
+	OpClaim        Op = "claim"
+	OpClaimIdle    Op = "claim idle"
+	OpFinish       Op = "finish"
+	OpMiss         Op = "miss"
 )
 
-// Fault is what happens to one call.
+// Fault says what happens to one call.
 type Fault struct {
-	Delay     time.Duration // the request is under way for so long; it arrives even if the caller has gone
-	Lost      bool          // it never arrives
-	ReplyLost bool          // it is carried out, but the caller does not learn of it
+	Delay     time.Duration // time until the request arrives; it arrives even if the caller has gone
+	Lost      bool          // the request never arrives
+	ReplyLost bool          // the request is executed, but the caller does not receive the reply
 }
 
-// carry takes a request to the ledger and its answer back, with what befalls them. A
-// request whose caller has given up is carried out all the same when it arrives.
+// carry passes a request to the ledger and returns the answer, with the faults of the test. A request whose caller has given up is
+// still executed when it arrives.
 func (l *Ledger) carry(ctx context.Context, op Op, run job.Run, apply func() error) error {
 	var fault Fault
 	if l.Disturb != nil {

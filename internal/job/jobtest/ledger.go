@@ -1,5 +1,21 @@
-// Package jobtest has what tests of job ledgers and of their callers share: a ledger
-// in memory that fails on demand, and the suite that every job.Ledger must pass.
+// Package jobtest checks that a job.Ledger follows the rules of the interface, and provides a ledger that fails on demand for tests of
+// runners.
+//
+//	Conformance  the test suite that every ledger must pass: the ledger in Redis, and the ledger of this package
+//	Ledger       a job.Ledger in memory, whose claims, records and misses a test can read
+//	Op, Fault    a call of the ledger, and what happens to it: a delay, a lost request, a lost reply
+//
+// The rules that Conformance checks:
+//
+//   - Only one claim of a slot is granted. From then on no claim of an earlier slot is granted. The same run may ask again, and gets the
+//     same answer.
+//   - Only the owner of the lock claims slots and records misses. The end of a run is also recorded after its term, and only once.
+//   - A run is open from its claim to its end. A lost run is closed, and its retrial recorded, in one step.
+//   - A pending retrial is taken once. The claim of a later slot drops it.
+//   - No later term catches up on a slot that is recorded as missed.
+//
+// Faults are like the faults of a network: a request whose caller has given up may still be executed, and an error does not say whether
+// the ledger executed the request. So a runner that passes the tests with faults does not rely on replies.
 package jobtest
 
 import (
@@ -14,20 +30,20 @@ import (
 	"baton/internal/job"
 )
 
-// ErrUnreachable is what a Ledger answers with when it is made to fail.
+// ErrUnreachable is the error of a call that fails because a test wants it to fail.
 var ErrUnreachable = errors.New("jobtest: the ledger is unreachable")
 
-// ahead is how far a slot may lie ahead of the ledger's clock.
+// ahead limits how far a slot may be ahead of the ledger's clock.
 const ahead = time.Minute
 
-// Ledger is a job.Ledger in memory.
+// Ledger implements job.Ledger in memory, for tests.
 type Ledger struct {
-	// Forgetful makes a claim asked again by its own run answer ErrSlotTaken.
+	// Forgetful makes the ledger answer ErrSlotTaken when a run repeats its own claim.
 	Forgetful bool
-	// Disturb decides about each call; nil: all goes well. The run is zero for
-	// OpStandings, and has the latest slot for OpMiss.
+	// Disturb decides about each call. A nil Disturb disturbs no call. The job.Run is zero for OpResumeStates. For OpMiss its slot is the
+	// latest missed slot.
 	Disturb func(Op, job.Run) Fault
-	// Clock is the ledger's; nil: the system's.
+	// Clock is the ledger's clock; nil means the system's clock.
 	Clock func() time.Time
 
 	mu      sync.Mutex
@@ -36,29 +52,29 @@ type Ledger struct {
 	granted []job.Run
 	records []job.Record
 	missed  []job.Missed
-	idle    []job.Record // of runs that found nothing to do
+	idle    []job.Record // records of runs that found nothing to do
 }
 
 var _ job.Ledger = (*Ledger)(nil)
 
-// state is what the ledger knows of one job.
+// state is the state of one job in the ledger.
 type state struct {
-	last   time.Time // slot that was claimed
-	missed time.Time // slots up to here are recorded as missed, or none
+	last   time.Time // the slot that was claimed last
+	missed time.Time // no later term catches up on slots up to this time
 	bar    time.Time // the last slot that is recorded as missed
 	latest string    // ID of the run that was granted last
 	open   []job.Record
 	retry  *job.Retrial
-	asked  string // ID that a manual run was asked for by
-	paused string // why
+	asked  string // the ID under which a manual run was requested
+	paused string // the reason of the pause; "" means that the job is not paused
 
-	refused string // ID of a retrial that a pause has refused
+	refused string // the ID of a retrial that a pause has refused
 }
 
-// NewLedger returns an empty Ledger whose lock that owner holds.
+// NewLedger returns an empty Ledger, and gives its lock to the owner.
 func NewLedger(owner string) *Ledger { return &Ledger{owner: owner, jobs: make(map[string]*state)} }
 
-// at returns what is known of a job.
+// at returns the state of a job.
 func (l *Ledger) at(name string) *state {
 	if l.jobs[name] == nil {
 		l.jobs[name] = &state{}
@@ -72,13 +88,13 @@ func (l *Ledger) locked(do func()) {
 	do()
 }
 
-// SetOwner gives the lock to another owner; "" to none.
+// SetOwner gives the lock to another owner. If owner is "", the lock is free.
 func (l *Ledger) SetOwner(owner string) { l.locked(func() { l.owner = owner }) }
 
-// SetLast pretends that a slot was claimed long ago.
+// SetLast sets the last claimed slot of a job.
 func (l *Ledger) SetLast(name string, slot time.Time) { l.locked(func() { l.at(name).last = slot }) }
 
-// SetOpen pretends that a run was claimed, of which nothing was recorded since.
+// SetOpen adds a claimed run without a recorded end.
 func (l *Ledger) SetOpen(rec job.Record) {
 	l.locked(func() {
 		s := l.at(rec.Job)
@@ -86,13 +102,13 @@ func (l *Ledger) SetOpen(rec job.Record) {
 	})
 }
 
-// SetRetry pretends that a retrial is pending.
+// SetRetry adds a pending retrial of a job.
 func (l *Ledger) SetRetry(name string, r job.Retrial) { l.locked(func() { l.at(name).retry = &r }) }
 
-// Ask asks for a manual run of a job under an ID.
+// Ask requests a manual run of a job under an ID.
 func (l *Ledger) Ask(name, id string) { l.locked(func() { l.at(name).asked = id }) }
 
-// Pause pauses a job; "" resumes it.
+// Pause pauses a job. If reason is "", it resumes the job.
 func (l *Ledger) Pause(name, reason string) { l.locked(func() { l.at(name).paused = reason }) }
 
 // Granted returns the claims that were granted, in order.
@@ -109,7 +125,7 @@ func (l *Ledger) Records() []job.Record {
 	return slices.Clone(l.records)
 }
 
-// Idle returns the runs that found nothing to do, in order: they are among the others, too.
+// Idle returns the runs that found nothing to do, in order. Granted and Records also return these runs.
 func (l *Ledger) Idle() []job.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,23 +139,23 @@ func (l *Ledger) Missed() []job.Missed {
 	return slices.Clone(l.missed)
 }
 
-// Retry returns the retrial of a job that is pending; nil: none is.
+// Retry returns the pending retrial of a job, or nil.
 func (l *Ledger) Retry(name string) *job.Retrial {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.at(name).retry
 }
 
-// Standings implements job.Ledger.
-func (l *Ledger) Standings(ctx context.Context, jobs []string) (map[string]job.Standing, error) {
-	standings := make(map[string]job.Standing)
-	err := l.carry(ctx, OpStandings, job.Run{}, func() error {
+// ResumeStates implements job.Ledger.
+func (l *Ledger) ResumeStates(ctx context.Context, jobs []string) (map[string]job.ResumeState, error) {
+	standings := make(map[string]job.ResumeState)
+	err := l.carry(ctx, OpResumeStates, job.Run{}, func() error {
 		for _, name := range jobs {
 			s := l.jobs[name]
 			if s == nil || s.last.IsZero() && s.missed.IsZero() && len(s.open) == 0 {
 				continue
 			}
-			st := job.Standing{Last: s.last, Open: slices.Clone(s.open), Retry: s.retry}
+			st := job.ResumeState{Last: s.last, Open: slices.Clone(s.open), Retry: s.retry}
 			if s.missed.After(st.Last) {
 				st.Last = s.missed
 			}
@@ -203,7 +219,7 @@ func (l *Ledger) wasIdle(id string) bool {
 	return slices.ContainsFunc(l.idle, func(rec job.Record) bool { return rec.ID == id })
 }
 
-// take takes what a run needs: a slot, its retrial, or that it was asked for.
+// take checks that a run may be claimed, and uses up what the claim needs: a slot, a pending retrial, or the request for a manual run.
 func (l *Ledger) take(s *state, r job.Run) error {
 	take := func() {}
 	switch r.Trigger {
@@ -217,7 +233,7 @@ func (l *Ledger) take(s *state, r job.Run) error {
 		if !pending && s.refused != r.ID {
 			return job.ErrSlotTaken
 		}
-		s.retry, s.refused = nil, "" // dealt with, also if it is paused
+		s.retry, s.refused = nil, "" // the retrial is settled, also if it is paused
 		if s.paused != "" {
 			s.refused = r.ID
 		}
@@ -228,7 +244,7 @@ func (l *Ledger) take(s *state, r job.Run) error {
 		case l.isAhead(r.Slot):
 			return job.ErrAhead
 		}
-		s.retry = nil // the same
+		s.retry = nil // a later slot removes the retrial, even if the job is paused
 		take = func() { s.last = r.Slot }
 	}
 	if s.paused != "" {
@@ -254,7 +270,7 @@ func (l *Ledger) Finish(ctx context.Context, rec job.Record) error {
 		before := slices.IndexFunc(l.records, func(have job.Record) bool { return have.ID == rec.ID })
 		lost := before >= 0 && l.records[before].State == job.StateLost
 		if before >= 0 && !lost || rec.State == job.StateLost && open < 0 {
-			return nil // recorded already
+			return nil // the end is recorded already
 		}
 		if open >= 0 {
 			s.open = slices.Delete(s.open, open, open+1)
@@ -274,7 +290,7 @@ func (l *Ledger) Finish(ctx context.Context, rec job.Record) error {
 	})
 }
 
-// hasRun reports whether the history has a run of a slot.
+// hasRun reports whether the history contains a run of the slot.
 func (l *Ledger) hasRun(name string, slot time.Time) bool {
 	return slices.ContainsFunc(l.records, func(r job.Record) bool {
 		return r.Job == name && r.Slot.Equal(slot) && r.Trigger != job.TriggerManual

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// row returns what docs/jobs.md says in a row of its table "What happens when".
+// row returns the text of docs/jobs.md in a row of its table "What happens when".
 func row(t *testing.T, begins string) string {
 	t.Helper()
 	page, err := os.ReadFile("../../../docs/jobs.md")
@@ -22,22 +22,22 @@ func row(t *testing.T, begins string) string {
 	return text
 }
 
-// The documentation has a phrase for each policy, and the code does what it says.
+// The documentation has a phrase for each policy, and the code does what the phrase says.
 func TestOverlapIsAsDocumented(t *testing.T) {
-	text := row(t, "a slot comes while a run goes on")
+	text := row(t, "a slot is due while a run is in progress")
 	documented := map[Overlap]struct {
 		phrase string
-		want   Clash
+		want   OverlapDecision
 	}{
-		OverlapForbid:   {"`forbid` leaves the slot out", Clash{}},
-		OverlapQueueOne: {"`queue_one` runs it afterwards", Clash{Wait: true}},
-		OverlapReplace:  {"`replace` ends the run and starts anew", Clash{Wait: true, Cancel: true}},
-		OverlapAllow:    {"`allow` runs both", Clash{Begin: true}},
+		OverlapForbid:   {"`forbid` skips the slot", OverlapDecision{}},
+		OverlapQueueOne: {"`queue_one` runs the latest due slot after the run", OverlapDecision{Wait: true}},
+		OverlapReplace:  {"`replace` ends the run and starts the slot", OverlapDecision{Wait: true, Cancel: true}},
+		OverlapAllow:    {"`allow` (commands only) starts the slot beside the run", OverlapDecision{Begin: true}},
 	}
 	if n := strings.Count(text, "`") / 2; n != len(documented)+2 { // and the names of overlap and max_overlap
 		t.Errorf("the row names %d words, of which %d are policies known here: %s", n, len(documented), text)
 	}
-	for policy := range clashes {
+	for policy := range overlapDecisions {
 		if _, ok := documented[policy]; !ok {
 			t.Errorf("%s is not documented", policy)
 		}
@@ -46,61 +46,61 @@ func TestOverlapIsAsDocumented(t *testing.T) {
 		if !strings.Contains(text, d.phrase) {
 			t.Errorf("docs/jobs.md does not say %q: %s", d.phrase, text)
 		}
-		if got := policy.Clash(Due{}); got != d.want {
+		if got := policy.Decide(Due{}); got != d.want {
 			t.Errorf("%s: got %+v, want %+v", policy, got, d.want)
 		}
-		if got := policy.Clash(Due{Forced: true}); !got.Begin {
+		if got := policy.Decide(Due{Forced: true}); !got.Begin {
 			t.Errorf("%s, forced: got %+v", policy, got)
 		}
-		if got := policy.Clash(Due{InTurn: true}); got != (Clash{Wait: true}) {
+		if got := policy.Decide(Due{InTurn: true}); got != (OverlapDecision{Wait: true}) {
 			t.Errorf("%s, in turn: got %+v", policy, got)
 		}
-		if got := policy.Clash(Due{Rerun: true}); got.Begin != (policy == OverlapAllow) || got.Cancel || got.Begin == got.Wait {
+		if got := policy.Decide(Due{Rerun: true}); got.Begin != (policy == OverlapAllow) || got.Cancel || got.Begin == got.Wait {
 			t.Errorf("%s, a lost run: got %+v", policy, got)
 		}
 	}
-	if !strings.Contains(text, "with `max_overlap` a slot that comes while as many runs go on is left out") {
+	if !strings.Contains(text, "unless `max_overlap` runs are already in progress") {
 		t.Errorf("docs/jobs.md does not say what max_overlap does: %s", text)
 	}
 	for policy := range documented {
 		for _, d := range []struct {
 			due  Due
-			want Clash // with OverlapAllow; for the others it is as without a bound
+			want OverlapDecision // with OverlapAllow; the other policies are tested without a limit
 		}{
-			{Due{GoingOn: 9}, Clash{Begin: true}},
-			{Due{GoingOn: 1, Most: 2}, Clash{Begin: true}},
-			{Due{GoingOn: 2, Most: 2}, Clash{}},
-			{Due{GoingOn: 3, Most: 2}, Clash{}}, // the bound was lowered
-			{Due{GoingOn: 2, Most: 2, Forced: true}, Clash{Begin: true}},
-			{Due{GoingOn: 2, Most: 2, InTurn: true}, Clash{Wait: true}},
-			{Due{GoingOn: 2, Most: 2, Rerun: true}, Clash{Wait: true}},
+			{Due{GoingOn: 9}, OverlapDecision{Begin: true}},
+			{Due{GoingOn: 1, Most: 2}, OverlapDecision{Begin: true}},
+			{Due{GoingOn: 2, Most: 2}, OverlapDecision{}},
+			{Due{GoingOn: 3, Most: 2}, OverlapDecision{}}, // the limit was lowered
+			{Due{GoingOn: 2, Most: 2, Forced: true}, OverlapDecision{Begin: true}},
+			{Due{GoingOn: 2, Most: 2, InTurn: true}, OverlapDecision{Wait: true}},
+			{Due{GoingOn: 2, Most: 2, Rerun: true}, OverlapDecision{Wait: true}},
 		} {
 			want := d.want
 			if policy != OverlapAllow {
-				want = policy.Clash(Due{Forced: d.due.Forced, InTurn: d.due.InTurn, Rerun: d.due.Rerun})
+				want = policy.Decide(Due{Forced: d.due.Forced, InTurn: d.due.InTurn, Rerun: d.due.Rerun})
 			}
-			if got := policy.Clash(d.due); got != want {
+			if got := policy.Decide(d.due); got != want {
 				t.Errorf("%s, %+v: got %+v, want %+v", policy, d.due, got, want)
 			}
 		}
 	}
-	if got := Overlap("").Clash(Due{}); got != clashes[OverlapForbid] {
+	if got := Overlap("").Decide(Due{}); got != overlapDecisions[OverlapForbid] {
 		t.Errorf("not set: got %+v, want that of forbid", got)
 	}
 }
 
 func TestCatchUpIsAsDocumented(t *testing.T) {
-	text := row(t, "no node led at a slot")
+	text := row(t, "no node led at the time of a slot")
 	start := at(t, "13:30:00")
 	for policy, d := range map[CatchUp]struct {
 		phrase      string
 		slot        string
 		inTurn      int
-		missed, old int // old: with a deadline that all slots are past
+		missed, old int // old: with a deadline that all slots have passed
 	}{
-		CatchUpLatest: {"`latest` runs the last one", "13:00:00", 0, 2, 3},
-		CatchUpAll:    {"`all` each of them in turn", "", 3, 0, 3},
-		CatchUpNone:   {"`none` none", "", 0, 3, 3},
+		CatchUpLatest: {"`latest` runs the last missed slot", "13:00:00", 0, 2, 3},
+		CatchUpAll:    {"`all` runs each missed slot in turn", "", 3, 0, 3},
+		CatchUpNone:   {"`none` runs no missed slot", "", 0, 3, 3},
 	} {
 		if !strings.Contains(text, d.phrase) {
 			t.Errorf("docs/jobs.md does not say %q: %s", d.phrase, text)
@@ -125,8 +125,9 @@ func TestCatchUpIsAsDocumented(t *testing.T) {
 func TestRetryIsAsDocumented(t *testing.T) {
 	text := row(t, "a run fails")
 	for _, phrase := range []string{
-		"`retry`, if there is a limit", "after `delay`, then twice as long each time up to `max_delay`",
-		"a fifth sooner or later", "given up when the next slot is due",
+		"If `retry` has a limit, the current leader tries the run again after `delay`",
+		"The delay doubles with each attempt up to `max_delay`",
+		"varies by up to a fifth", "stops retrying when the next slot is due",
 	} {
 		if !strings.Contains(text, phrase) {
 			t.Errorf("docs/jobs.md does not say %q: %s", phrase, text)
@@ -159,54 +160,55 @@ func TestRetryIsAsDocumented(t *testing.T) {
 	}
 }
 
-// What becomes of a slot that is to be run again: each case is what docs/jobs.md says in the rows of retry and on_lost.
+// The test checks the decision about a slot that is to be run again. Each case is described by docs/jobs.md in the rows of retry and
+// on_lost.
 func TestFateOfASlotIsAsDocumented(t *testing.T) {
 	lost := row(t, "the leader dies during a run")
 	for _, phrase := range []string{
-		"`on_lost: skip` leaves it at that", "`rerun` starts it again on the next leader",
-		"A later slot that is to run by then takes its place, unless with `catch_up: all`",
+		"With `on_lost: skip` baton does not repeat the run", "With `rerun` the next leader starts the run again",
+		"If a later slot is due by then, that slot runs instead of the lost run, except with `catch_up: all`",
 	} {
 		if !strings.Contains(lost, phrase) {
 			t.Errorf("docs/jobs.md does not say %q: %s", phrase, lost)
 		}
 	}
-	retry, skip := Again{Retry: Retry{Limit: 1}, OnLost: OnLostSkip}, Again{}
-	rerun, both := Again{OnLost: OnLostRerun}, Again{Retry: Retry{Limit: 1}, OnLost: OnLostRerun}
+	retry, skip := RerunPolicy{Retry: Retry{Limit: 1}, OnLost: OnLostSkip}, RerunPolicy{}
+	rerun, both := RerunPolicy{OnLost: OnLostRerun}, RerunPolicy{Retry: Retry{Limit: 1}, OnLost: OnLostRerun}
 	for _, c := range []struct {
 		name string
-		of   Repeat
-		// By what the job wants: nothing, retry, rerun, both.
-		failed, inherited, lost [4]Fate
+		of   RerunState
+		// The columns are the job's settings: nothing, retry, rerun, both.
+		failed, inherited, lost [4]RerunDecision
 	}{
 		{
-			"nothing is in the way", Repeat{},
-			[4]Fate{Withdrawn, Pending, Withdrawn, Pending}, [4]Fate{Dropped, Pending, Pending, Pending},
-			[4]Fate{Dropped, Dropped, First, First},
+			"nothing is in the way", RerunState{},
+			[4]RerunDecision{Withdrawn, Pending, Withdrawn, Pending}, [4]RerunDecision{Dropped, Pending, Pending, Pending},
+			[4]RerunDecision{Dropped, Dropped, First, First},
 		},
 		{
-			"a later slot runs", Repeat{Later: true},
-			[4]Fate{Withdrawn, Dropped, Withdrawn, Dropped}, [4]Fate{Dropped, Dropped, Dropped, Dropped},
-			[4]Fate{Dropped, Dropped, Dropped, Dropped},
+			"a later slot runs", RerunState{Later: true},
+			[4]RerunDecision{Withdrawn, Dropped, Withdrawn, Dropped}, [4]RerunDecision{Dropped, Dropped, Dropped, Dropped},
+			[4]RerunDecision{Dropped, Dropped, Dropped, Dropped},
 		},
 		{
-			"later slots have passed", Repeat{Passed: true},
-			[4]Fate{Withdrawn, Pending, Withdrawn, Pending}, [4]Fate{Dropped, Dropped, Pending, Pending},
-			[4]Fate{Dropped, Dropped, First, First},
+			"later slots have passed", RerunState{Passed: true},
+			[4]RerunDecision{Withdrawn, Pending, Withdrawn, Pending}, [4]RerunDecision{Dropped, Dropped, Pending, Pending},
+			[4]RerunDecision{Dropped, Dropped, First, First},
 		},
 		{
-			"later slots are caught up in turn", Repeat{Passed: true, Backlog: true},
-			[4]Fate{Withdrawn, Pending, Withdrawn, Pending}, [4]Fate{Dropped, Dropped, First, First},
-			[4]Fate{Dropped, Dropped, First, First},
+			"later slots are caught up in turn", RerunState{Passed: true, Backlog: true},
+			[4]RerunDecision{Withdrawn, Pending, Withdrawn, Pending}, [4]RerunDecision{Dropped, Dropped, First, First},
+			[4]RerunDecision{Dropped, Dropped, First, First},
 		},
 		{
-			"an operator has cancelled it", Repeat{Cancelled: true},
-			[4]Fate{Withdrawn, Withdrawn, Withdrawn, Withdrawn}, [4]Fate{Dropped, Withdrawn, Withdrawn, Withdrawn},
-			[4]Fate{Dropped, Dropped, Withdrawn, Withdrawn},
+			"an operator has cancelled it", RerunState{Cancelled: true},
+			[4]RerunDecision{Withdrawn, Withdrawn, Withdrawn, Withdrawn}, [4]RerunDecision{Dropped, Withdrawn, Withdrawn, Withdrawn},
+			[4]RerunDecision{Dropped, Dropped, Withdrawn, Withdrawn},
 		},
 	} {
-		for i, job := range []Again{skip, retry, rerun, both} {
-			got := [3]Fate{job.Failed(c.of), job.Inherited(c.of), job.Lost(c.of)}
-			if want := [3]Fate{c.failed[i], c.inherited[i], c.lost[i]}; got != want {
+		for i, job := range []RerunPolicy{skip, retry, rerun, both} {
+			got := [3]RerunDecision{job.Failed(c.of), job.Inherited(c.of), job.Lost(c.of)}
+			if want := [3]RerunDecision{c.failed[i], c.inherited[i], c.lost[i]}; got != want {
 				t.Errorf("%s, %+v: got %v, want %v", c.name, job, got, want)
 			}
 		}

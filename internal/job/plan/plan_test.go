@@ -9,7 +9,7 @@ import (
 	"baton/internal/job/schedule"
 )
 
-// at is a time of one day, for tables: "10:00:05".
+// at returns a time of a fixed day, for tables: "10:00:05".
 func at(t testing.TB, clock string) time.Time {
 	t.Helper()
 	if clock == "" {
@@ -36,9 +36,9 @@ const caughtUp = "caught up"
 // planned is a Decision in a form that a table can hold.
 type planned struct {
 	slot   string
-	how    string // empty: on schedule, or not at all
+	how    string // empty: the slot runs on schedule, or not at all
 	missed int
-	last   string // of the missed
+	last   string // the last missed slot
 	next   string
 }
 

@@ -2,12 +2,11 @@ package schedule
 
 import "time"
 
-// alwaysSchedule is "@always": the job starts when a term begins, and restarts whenever its run
-// has ended, until the term ends. Every start is a slot, but none is known in advance and none
-// can be missed.
+// alwaysSchedule is "@always": the job starts when a term begins, and restarts whenever its run has ended, until the term ends. Every
+// start is a slot. Slots are not fixed in advance and cannot be missed.
 type alwaysSchedule struct{}
 
-// Next implements [Schedule]: there is no next slot.
+// Next implements [Schedule]. There is no next slot.
 func (alwaysSchedule) Next(time.Time) time.Time { return time.Time{} }
 
 // Describe implements [Schedule].

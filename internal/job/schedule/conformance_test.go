@@ -13,10 +13,10 @@ import (
 // short is how the table writes times: the zone's clock and its offset.
 const short = "2006-01-02T15:04:05Z07:00"
 
-// conformance is one case: the slots of a schedule after a time, or, after an
-// exclamation mark, a part of the error with which the configuration is refused.
+// conformance is one case: the slots of a schedule after a time. After an exclamation mark it is a part of the error with which the
+// configuration is refused.
 type conformance struct {
-	source      string // where it went wrong for somebody; empty: our own
+	source      string // where another program made this mistake; empty: our own case
 	spec, zone  string
 	after, want string
 }
@@ -72,7 +72,7 @@ func refusals() []conformance {
 		zones = "!the time zone does not belong here"
 		short = "!too short"
 		never = "!it never fires"
-		ascii = "!want ASCII digits, names"
+		ascii = "!write only ASCII digits, names"
 		both  = "!some crons run on days that match both"
 	)
 	return []conformance{
@@ -93,9 +93,9 @@ func refusals() []conformance {
 		{"netresearch/go-cron#88", "@every 1ns", "UTC", "", short},
 		{"robfig/cron#534", "@every 1ms", "UTC", "", short},
 		{"gdgvda/cron#21", "@every 1.0005s", "UTC", "", "!milliseconds"},
-		{"", "@every 1d", "UTC", "", "!no duration"},
-		{"", "@every 10", "UTC", "", "!no duration"},
-		{"", "@every 99999999999h", "UTC", "", "!no duration"},
+		{"", "@every 1d", "UTC", "", "!not a duration"},
+		{"", "@every 10", "UTC", "", "!not a duration"},
+		{"", "@every 99999999999h", "UTC", "", "!not a duration"},
 		{"", "@every 1h 30m", "UTC", "", "!one duration"},
 		{"", "@every5s", "UTC", "", "!no such descriptor"},
 		{"dkron-io/dkron#1076", "@at 2022-03-23T00:00:00Z", "UTC", "", "!no such descriptor"},
@@ -141,8 +141,8 @@ func refusals() []conformance {
 		{"", "1,,2 * * * *", "UTC", "", "!element of the list is empty"},
 		{"", ",1 * * * *", "UTC", "", "!element of the list is empty"},
 		{"", "1, * * * *", "UTC", "", "!element of the list is empty"},
-		{"", "*5 * * * *", "UTC", "", "!mixes a star"},
-		{"", "1-* * * * *", "UTC", "", "!mixes a star"},
+		{"", "*5 * * * *", "UTC", "", "!combines *"},
+		{"", "1-* * * * *", "UTC", "", "!combines *"},
 		{"", "+5 * * * *", "UTC", "", ascii},
 		{"Airfooox/cron-validate#291", "0.5 1 * * *", "UTC", "", ascii},
 		{"", "1_0 * * * *", "UTC", "", ascii},
@@ -152,13 +152,13 @@ func refusals() []conformance {
 		{"", "0 8 15W * *", "UTC", "", "!let the command look at the date"},
 		{"", "0 8 LW * *", "UTC", "", "!let the command look at the date"},
 		{"", "0 8 L-3 * *", "UTC", "", `!not "L"`},
-		{"", "0 8 *,L * *", "UTC", "", "!remove one of them"},
+		{"", "0 8 *,L * *", "UTC", "", "!remove L or *"},
 		{"grumBit/aws_cron_expression_validator#12", "0 2 ? * 5L", "UTC", "", "!in different ways"},
 		{"", "0 8 * * L", "UTC", "", `!day of week "L"`},
 		{"", "0 8 * * 5#2", "UTC", "", "!let the command look at the date"},
 		{"", "H H * * *", "UTC", "", "!jitter"},
 		{"", "0 0 * * 7/2", "UTC", "", "!write 0/2"},
-		{"", "0 24-2 * * *", "UTC", "", `!want 0 to 23, not "24"`},
+		{"", "0 24-2 * * *", "UTC", "", `!write 0 to 23, not "24"`},
 		{"node-cron/node-cron#115", "*/1 12 * * Monday-Sunday", "UTC", "", `!day of week "Monday-Sunday"`},
 		{"", "0 0 * * jan", "UTC", "", `!day of week "jan"`},
 		{"robfig/cron#527", "0 0 */2 * 3", "UTC", "", both},
@@ -252,7 +252,7 @@ func expressions() []conformance {
 	}
 }
 
-// gaps are where a clock is put forward.
+// gaps returns the cases in which a clock is put forward.
 func gaps() []conformance {
 	const losAngeles, newYork, berlin = "America/Los_Angeles", "America/New_York", "Europe/Berlin"
 	return []conformance{
@@ -299,7 +299,7 @@ func gaps() []conformance {
 	}
 }
 
-// overlaps are where a clock is put back.
+// overlaps returns the cases in which a clock is put back.
 func overlaps() []conformance {
 	const losAngeles, newYork, berlin = "America/Los_Angeles", "America/New_York", "Europe/Berlin"
 	return []conformance{
@@ -339,7 +339,7 @@ func overlaps() []conformance {
 	}
 }
 
-// oddZones do other things than an hour twice a year.
+// oddZones returns the cases of zones whose changes are not one hour twice a year.
 func oddZones() []conformance {
 	const lordHowe, troll, apia = "Australia/Lord_Howe", "Antarctica/Troll", "Pacific/Apia"
 	return []conformance{

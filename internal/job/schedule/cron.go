@@ -8,9 +8,9 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// cronSchedule finds slots on the wall clock, where no hour is missing or
-// repeated, and then finds the instant when the clock of its zone shows them.
-// A wall clock time is kept as a time in UTC with the same digits.
+// cronSchedule finds slots in two steps. It finds the wall clock time of a slot in a calendar in which no hour is missing or repeated. Then
+// it finds the instant when the clock in the job's time zone shows that wall clock time. A wall clock time is stored as a time in UTC with
+// the same digits.
 type cronSchedule struct {
 	spec string
 	bits *cron.SpecSchedule
@@ -18,8 +18,8 @@ type cronSchedule struct {
 	loc  *time.Location
 }
 
-// aLeapYear is the start of the search for a schedule's first slot: every schedule that fires at
-// all does so within the library's five years from here, 29 February included.
+// aLeapYear is the year in which the search for a schedule's first slot starts. Every schedule that ever fires does so within five years
+// from its start, which is the limit of the cron library. This is true even for a schedule that fires only on 29 February.
 const aLeapYear = 2024
 
 func newCronSchedule(spec string, parsed cron.Schedule, ends *monthEnds, loc *time.Location) (Schedule, error) {
@@ -30,7 +30,7 @@ func newCronSchedule(spec string, parsed cron.Schedule, ends *monthEnds, loc *ti
 	bits.Location = time.UTC
 	s := &cronSchedule{spec: spec, bits: bits, ends: ends, loc: loc}
 	if s.nextWall(time.Date(aLeapYear, time.January, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-		return nil, errors.New("it never fires: no month of it has that day")
+		return nil, errors.New("it never fires: none of its months has that day")
 	}
 	return s, nil
 }
@@ -41,7 +41,7 @@ func (c *cronSchedule) Next(after time.Time) time.Time {
 		return c.nextElapsed(after)
 	}
 	for wall := c.nextWall(wallClock(after, c.loc)); !wall.IsZero(); wall = c.nextWall(wall) {
-		// In the second pass of a repeated hour the slots ahead on the clock are past.
+		// In the second pass of a repeated hour, slots that are later on the wall clock have already passed.
 		if at := firstInstant(wall, c.loc); at.After(after) {
 			return at
 		}
@@ -55,8 +55,8 @@ func (c *cronSchedule) everyHour() bool {
 	return c.bits.Hour&allHours == allHours
 }
 
-// nextElapsed finds the next instant when the clock shows a matching time, also for the
-// second time: it goes through the periods of unchanged offset.
+// nextElapsed finds the next instant when the clock shows a matching time, even if the clock shows this time for the second time. It
+// searches one period without a change of the UTC offset after the other.
 func (c *cronSchedule) nextElapsed(after time.Time) time.Time {
 	t := after.In(c.loc)
 	wall := wallClock(t, c.loc)
@@ -75,8 +75,8 @@ func (c *cronSchedule) nextElapsed(after time.Time) time.Time {
 	}
 }
 
-// nextWall is the next matching time of the wall clock. The library gives up after
-// five years, but from 2096 to 2104 there are eight between two leap days.
+// nextWall returns the next matching time of the wall clock. The cron library stops its search after five years, but there are eight years
+// between the leap days of 2096 and 2104.
 func (c *cronSchedule) nextWall(wall time.Time) time.Time {
 	for gaveUp := 0; gaveUp < 2; {
 		next := c.bits.Next(wall)
@@ -87,26 +87,26 @@ func (c *cronSchedule) nextWall(wall time.Time) time.Time {
 		case c.ends == nil || c.ends.match(next, c.bits):
 			return next
 		default:
-			wall = next.Truncate(24 * time.Hour).Add(24*time.Hour - time.Nanosecond) // the rest of the day matches no more than this
+			wall = next.Truncate(24 * time.Hour).Add(24*time.Hour - time.Nanosecond) // no other time of this day matches
 		}
 	}
 	return time.Time{}
 }
 
-// monthEnds is L in the days of the month: the last one. The library is given all days that can be
-// a month's last, and this takes out those that are not.
+// monthEnds handles L in the day-of-month field, which means the last day of the month. The cron library gets every day that can be the
+// last day (28 to 31), and match rejects a day that is not the last day of its month.
 type monthEnds struct {
-	other uint64 // the days that are named beside L, as bits
+	other uint64 // the days that are named in addition to L, as bits
 }
 
-// widen adds the days that can be the last of a month to those that are named.
+// widen adds the days that can be the last day of a month to the named days.
 func (m *monthEnds) widen(numbers string) (string, error) {
 	const canBeLast = "28,29,30,31"
 	if numbers == "" {
 		return canBeLast, nil
 	}
 	if strings.ContainsAny(numbers, "*?") {
-		return "", errors.New("beside * an L has no effect: remove one of them")
+		return "", errors.New("in a list with *, L has no effect: remove L or *")
 	}
 	parsed, err := cron.NewParser(cron.Dom).Parse(numbers)
 	if err != nil {
@@ -121,7 +121,7 @@ func (m *monthEnds) match(wall time.Time, bits *cron.SpecSchedule) bool {
 		!isStar(bits.Dow) && bits.Dow&(1<<wall.Weekday()) != 0
 }
 
-// wallClock returns the wall clock's time in loc at t.
+// wallClock returns the wall clock's time in loc at the instant t.
 func wallClock(t time.Time, loc *time.Location) time.Time {
 	return t.UTC().Add(offset(t.In(loc)))
 }
@@ -131,8 +131,8 @@ func offset(t time.Time) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// firstInstant returns when the clock in loc first shows wall, or the end of the gap
-// that skips it.
+// firstInstant returns the instant when the clock in loc first shows the time wall. If the clock skips this time, it returns the end of the
+// gap.
 func firstInstant(wall time.Time, loc *time.Location) time.Time {
 	const beyondAnyOffset = 26 * time.Hour
 	for t := wall.Add(-beyondAnyOffset).In(loc); ; {

@@ -25,8 +25,7 @@ func (e everySchedule) Describe() string {
 	return "every " + strings.Join(parts, " ")
 }
 
-// Describe implements [Schedule]. It has words for common expressions; the others it returns as
-// they are.
+// Describe implements [Schedule]. It describes common expressions in words, and returns other expressions unchanged.
 func (c *cronSchedule) Describe() string {
 	words := c.hourly()
 	if words == "" {
@@ -41,7 +40,7 @@ func (c *cronSchedule) Describe() string {
 	return words + " (" + c.loc.String() + ")"
 }
 
-// hourly describes what repeats every hour of every day.
+// hourly describes a schedule that repeats every hour of every day.
 func (c *cronSchedule) hourly() string {
 	if !c.everyHour() || !everyDay(c.bits) || !everyMonth(c.bits) {
 		return ""
@@ -60,7 +59,7 @@ func (c *cronSchedule) hourly() string {
 	return ""
 }
 
-// daily describes what happens once on a day.
+// daily describes a schedule with one slot a day.
 func (c *cronSchedule) daily() string {
 	hours, minutes := values(c.bits.Hour, 23), values(c.bits.Minute, 59)
 	if len(hours) != 1 || len(minutes) != 1 {
@@ -84,14 +83,14 @@ func (c *cronSchedule) daily() string {
 	return ""
 }
 
-// isStar reports whether the library read the field as a star, which it notes in the
-// highest bit: only then does the other day field alone decide.
+// isStar reports whether the cron library read the field as a star. The library marks such a field in the highest bit. If one of the two
+// day fields is a star, only the other day field decides.
 func isStar(field uint64) bool { return field&(1<<63) != 0 }
 
 func everyDay(s *cron.SpecSchedule) bool   { return isStar(s.Dom) && isStar(s.Dow) }
 func everyMonth(s *cron.SpecSchedule) bool { return len(values(s.Month, 12)) == 12 }
 
-// values lists the bits that are set, up to the highest that the field can have.
+// values returns the numbers of the bits that are set in a field, up to the field's highest value.
 func values(field uint64, highest int) []int {
 	field &= 1<<(highest+1) - 1
 	list := make([]int, 0, bits.OnesCount64(field))

@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// The bounds of "@every": a ledger cannot follow a shorter interval, and a longer one is a date.
+// These are the shortest and the longest interval of "@every". A ledger cannot follow a shorter interval. A longer interval is better
+// written as a date in a cron expression.
 const (
 	minEvery = 100 * time.Millisecond
 	maxEvery = 366 * 24 * time.Hour
 )
 
-// everySchedule has its slots at the multiples of an interval since the Unix epoch:
-// a node that takes over goes on in the same phase.
+// everySchedule has its slots at the multiples of an interval since the Unix epoch, so that a node that takes over continues in the
+// same phase.
 type everySchedule struct {
 	interval time.Duration
 	loc      *time.Location
@@ -25,7 +26,7 @@ func parseEvery(args []string, loc *time.Location) (Schedule, error) {
 	}
 	d, err := time.ParseDuration(args[0])
 	if err != nil {
-		return nil, fmt.Errorf("%q is no duration; write 500ms, 5s, 1m30s or 2h", args[0])
+		return nil, fmt.Errorf("%q is not a duration; write 500ms, 5s, 1m30s or 2h", args[0])
 	}
 	switch {
 	case d < minEvery:
@@ -33,7 +34,7 @@ func parseEvery(args []string, loc *time.Location) (Schedule, error) {
 	case d > maxEvery:
 		return nil, fmt.Errorf("an interval of %v is too long; above %v use cron", d, maxEvery)
 	case d%time.Millisecond != 0:
-		return nil, fmt.Errorf("an interval of %v is no whole number of milliseconds", d)
+		return nil, fmt.Errorf("an interval of %v is not a whole number of milliseconds", d)
 	}
 	return everySchedule{d, loc}, nil
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// cronField is one of the five. It is rewritten in numbers that every cron reads alike: names,
-// Sunday as 7, and ranges that go over the end, as 22-2, fri-mon and nov-mar do.
+// cronField is one of the five fields of an expression. Its method rewrite writes names, the 7 for Sunday, and ranges that wrap around,
+// such as 22-2 and fri-mon, as numbers. All cron implementations interpret these numbers in the same way.
 type cronField struct {
 	name      string
-	option    cron.ParseOption // by which the library parses the field alone
+	option    cron.ParseOption // the option with which the library parses only this field
 	low, high int
-	names     []string // of the values, from low on
-	others    string   // what else may be said: for errors
+	names     []string // names of the values, from low on
+	others    string   // other allowed values, for errors
 }
 
 func cronFields() [5]cronField {
@@ -26,7 +26,7 @@ func cronFields() [5]cronField {
 		{name: "day of month", option: cron.Dom, low: 1, high: 31, others: ", or L for the last day"},
 		{name: "month", option: cron.Month, low: 1, high: 12, others: ", or jan to dec",
 			names: []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}},
-		// A day of the week is 0 to 6, and 7 is Sunday again.
+		// A day of the week is 0 to 6, and 7 is also Sunday.
 		{name: "day of week", option: cron.Dow, high: 6, others: ", or sun to sat",
 			names: []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}},
 	}
@@ -34,7 +34,7 @@ func cronFields() [5]cronField {
 
 func (f cronField) size() int { return f.high - f.low + 1 }
 
-// rewrite returns the field in numbers, without an L, and whether there was one.
+// rewrite returns the field in numbers. It removes L, the last day of the month, and reports whether the field contained L.
 func (f cronField) rewrite(field string) (numbers string, last bool, err error) {
 	var out []string
 	for element := range strings.SplitSeq(field, ",") {
@@ -57,7 +57,7 @@ func (f cronField) element(element string) (string, error) {
 	if stepped {
 		n, err := strconv.Atoi(stepText)
 		if err != nil || n < 1 {
-			return "", fmt.Errorf("%q: after / comes a whole number, as in */5", element)
+			return "", fmt.Errorf("%q: write a whole number after /, as in */5", element)
 		}
 		step = n
 	}
@@ -75,13 +75,13 @@ func (f cronField) element(element string) (string, error) {
 	case !isRange && from <= f.high:
 		return fmt.Sprintf("%d/%d", from, step), nil
 	case !isRange:
-		return "", fmt.Errorf("%q: no day comes after Sunday as 7; write 0/%d", element, step)
+		return "", fmt.Errorf("%q: no day follows 7 (Sunday), so the step has no effect; write 0/%d", element, step)
 	}
 	to, err := f.value(second)
 	if err != nil {
 		return "", err
 	}
-	if to < from { // over the end: 22-2
+	if to < from { // a range over the end, such as 22-2
 		to += f.size()
 	}
 	var list []string
@@ -91,7 +91,8 @@ func (f cronField) element(element string) (string, error) {
 	return strings.Join(list, ","), nil
 }
 
-// wrapped is the value that v is, over the end of the field.
+// wrapped returns the number v, or the number that it stands for if it is beyond the end of the field: counting continues at the field's
+// lowest number.
 func (f cronField) wrapped(v int) int { return f.low + (v-f.low)%f.size() }
 
 // value reads a number or a name.
@@ -107,21 +108,21 @@ func (f cronField) value(text string) (int, error) {
 	if err == nil && n >= f.low && n <= highest {
 		return n, nil
 	}
-	return 0, fmt.Errorf("want %d to %d%s, not %q%s", f.low, highest, f.others, text, instead(text))
+	return 0, fmt.Errorf("write %d to %d%s, not %q%s", f.low, highest, f.others, text, instead(text))
 }
 
-// instead says what to write for what other schedulers know.
+// The function instead returns advice for a text that only other schedulers accept: what to write in baton.
 func instead(text string) string {
 	upper := strings.ToUpper(text)
 	switch {
 	case upper == "H" || strings.HasPrefix(upper, "H("):
-		return "; H is a number that Jenkins picks: write one, and jitter: to spread jobs"
+		return "; Jenkins replaces H with a number: write a number here, and use jitter: to spread jobs"
 	case strings.Contains(upper, "#"):
 		return "; for the second Friday run on every Friday (5), and let the command look at the date"
 	case strings.HasSuffix(upper, "W"):
 		return "; for the nearest working day run on 1-5, and let the command look at the date"
 	case strings.HasSuffix(upper, "L") && len(upper) > 1:
-		return "; crons read L beside a day in different ways: run on every such day, and let the command look at the date"
+		return "; crons interpret L after a day in different ways: run on every such day, and let the command look at the date"
 	}
 	return ""
 }

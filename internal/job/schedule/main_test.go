@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Fewer than rapid tries by itself: the model of a schedule walks a year minute by minute each time.
+// The default of rapid is more checks, but each check here walks through a year minute by minute.
 func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", "40"); err != nil { // a choice of the command line's comes later, and wins
+	if err := flag.Set("rapid.checks", "40"); err != nil { // a flag on the command line is read later, and has priority
 		panic(err)
 	}
 	os.Exit(m.Run())

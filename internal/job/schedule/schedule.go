@@ -12,28 +12,24 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Schedule gives the slots of a job. Slots are whole milliseconds, so that a ledger
-// can keep them exactly, and every node computes the same ones.
+// Schedule returns the slots of a job. Slots are whole milliseconds, so that a ledger can keep them exactly, and every node computes
+// the same slots.
 type Schedule interface {
-	// Next returns the first slot after the given time, in the schedule's zone, or
-	// the zero time if there is none.
+	// Next returns the first slot after the given time, in the schedule's zone, or the zero time if no slot follows.
 	Next(after time.Time) time.Time
 	// Describe describes the slots in words: "at 02:30 every day".
 	Describe() string
 }
 
-// descriptors are the names of cron expressions.
+// descriptors lists the names that can be written instead of a cron expression, for an error message.
 const descriptors = "@yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly, @always and @every DURATION"
 
-// Parse reads five-field cron, a descriptor such as @hourly, "@every 5s", or
-// "@always" ([IsAlways]). The slots of cron and of descriptors are wall
-// clock times in loc (nil: UTC).
+// Parse reads five-field cron, a descriptor such as @hourly, "@every 5s", or "@always" ([IsAlways]). The slots of cron and of
+// descriptors are wall clock times in loc; a nil loc means UTC.
 //
-// Sunday is 0, 7 or sun, L the last day of the month, and a range may go over the end: 22-2, fri-mon.
-// Where the clock is put forward, a slot in the gap is due
-// once right after the gap. Where it is put back, a slot at a fixed hour is due the
-// first time only. A schedule for every hour follows the time that passes instead:
-// it has no slot in a gap, and slots in both passes of a repeated hour.
+// Sunday is 0, 7 or sun, L is the last day of the month, and a range may go over the end: 22-2, fri-mon. If the clock is put forward, a
+// slot in the gap is due once right after the gap. If the clock is put back, a slot at a fixed hour is due only the first time. A
+// schedule for every hour follows elapsed time instead: it has no slot in a gap, and slots in both passes of a repeated hour.
 func Parse(spec string, loc *time.Location) (Schedule, error) {
 	s, err := parse(strings.TrimSpace(spec), loc)
 	if err != nil {
@@ -42,7 +38,7 @@ func Parse(spec string, loc *time.Location) (Schedule, error) {
 	return s, nil
 }
 
-// ParseIn is Parse in the time zone of that name, as a job has it.
+// ParseIn parses spec like Parse, but takes the name of the time zone, because a job's settings contain this name.
 func ParseIn(spec, timeZone string) (Schedule, error) {
 	loc, err := time.LoadLocation(timeZone)
 	if err != nil {
@@ -59,7 +55,7 @@ func parse(spec string, loc *time.Location) (Schedule, error) {
 	switch {
 	case len(fields) == 0:
 		return nil, errors.New(`it is empty; write five-field cron ("30 2 * * *"), @hourly or "@every 5s"`)
-	// The library panics on some of these, and the zone must be seen by Describe.
+	// The library panics on some of these texts, and Describe must see the zone.
 	case strings.HasPrefix(spec, "TZ="), strings.HasPrefix(spec, "CRON_TZ="):
 		return nil, errors.New("the time zone does not belong here; use the job's time_zone setting")
 	case fields[0] == "@every":
@@ -72,7 +68,7 @@ func parse(spec string, loc *time.Location) (Schedule, error) {
 	case strings.HasPrefix(spec, "@"):
 		bits, err := cron.ParseStandard(spec)
 		if err != nil {
-			return nil, errors.New("no such descriptor; there are " + descriptors)
+			return nil, errors.New("no such descriptor; the descriptors are " + descriptors)
 		}
 		return newCronSchedule(spec, bits, nil, loc)
 	}
@@ -118,13 +114,13 @@ func parseFields(spec string, fields []string, loc *time.Location) (Schedule, er
 	return newCronSchedule(spec, bits, ends, loc)
 }
 
-// checkElements refuses text that would make the library misread it or panic.
+// checkElements refuses text that would make the cron library misread it or panic.
 func checkElements(field string, size int) error {
 	if strings.Contains(field, "=") {
 		return errors.New("the time zone does not belong here; use the job's time_zone setting")
 	}
 	if i := strings.IndexFunc(field, func(r rune) bool { return r > unicode.MaxASCII || strings.ContainsRune("+._", r) }); i >= 0 {
-		return errors.New("want ASCII digits, names and * ? - , / alone")
+		return errors.New("write only ASCII digits, names and * ? - , /")
 	}
 	for element := range strings.SplitSeq(field, ",") {
 		values, stepText, _ := strings.Cut(element, "/")
@@ -133,17 +129,17 @@ func checkElements(field string, size int) error {
 		case element == "":
 			return errors.New("an element of the list is empty")
 		case len(values) > 1 && strings.ContainsAny(values, "*?"):
-			return fmt.Errorf("%q mixes a star with something else", element)
+			return fmt.Errorf("%q combines * with other text; write * alone, or no *", element)
 		case step > size:
-			return fmt.Errorf("the step %d is longer than the field, which has %d values, so the first alone would match; "+
+			return fmt.Errorf("the step %d is larger than the field, which has %d values, so only the first value would match; "+
 				`for an interval use "@every"`, step, size)
 		}
 	}
 	return nil
 }
 
-// checkDays refuses a star with a step in one of the fields for days when the other is
-// restricted: by some crons a day then has to match both, by others one of them.
+// checkDays refuses a star with a step in one of the fields for days if the other field is restricted. In this case some cron
+// implementations require that a day matches both fields, and others require only that it matches one of the fields.
 func checkDays(month, week string) error {
 	for _, f := range []struct{ name, field, other, instead string }{
 		{"day of month", month, week, "1-31"}, {"day of week", week, month, "0-6"},
@@ -151,8 +147,9 @@ func checkDays(month, week string) error {
 		values, step, stepped := strings.Cut(f.field, "/")
 		stepped = stepped && step != "1" && (values == "*" || values == "?")
 		if stepped && !slices.Contains([]string{"*", "?", "*/1", "?/1"}, f.other) {
-			return fmt.Errorf("%s %q beside another restricted field for days: some crons run on days that match both, "+
-				"others on days that match one of them; write %s/%s for one of them, or make two jobs", f.name, f.field, f.instead, step)
+			return fmt.Errorf("%s %q together with a restriction in the other day field: some crons run on days that match both fields, "+
+				"others on days that match one of them; write %s/%s instead to match one of them, or make "+
+				"two jobs", f.name, f.field, f.instead, step)
 		}
 	}
 	return nil

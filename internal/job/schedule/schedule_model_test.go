@@ -15,17 +15,17 @@ import (
 
 const (
 	modelYear = 2025
-	// margin is how far slots are known beyond the year, for what a gap moves.
+	// margin is the number of minutes beyond the year for which slots are known, because a gap can move slots.
 	margin = 3 * 24 * 60
 )
 
-// clock is what the clock of a zone shows in every minute of a year. Times of the wall
-// clock are counted in minutes, too, from two days earlier.
+// clock holds the time that the clock of a zone shows in every minute of a year. Times of the wall clock are also counted in minutes,
+// from two days earlier.
 type clock struct {
 	loc   *time.Location
 	start time.Time
-	wall  []int32 // by the minutes since start
-	first []int32 // when it shows a time first; never: -1
+	wall  []int32 // by the number of minutes since start
+	first []int32 // when the clock first shows a time; never: -1
 }
 
 const day = 24 * 60
@@ -47,17 +47,17 @@ func newClock(t testing.TB, name string) clock {
 	return c
 }
 
-// date is that of a time of the wall clock.
+// date returns the date of a time of the wall clock.
 func (c clock) date(wall int32) time.Time { return c.start.AddDate(0, 0, int(wall/day)-2) }
 
-// expression is a cron expression and, on its own account, what it stands for.
+// expression is a cron expression, together with an independent description of its meaning.
 type expression struct {
 	text   string
 	values [5][]bool
 	star   [5]bool
 }
 
-// days tells which of the clock's dates match.
+// days reports which of the clock's dates match.
 func (e expression) days(c clock) []bool {
 	match := make([]bool, len(c.first)/day+1)
 	for i := range match {
@@ -72,7 +72,7 @@ func (e expression) days(c clock) []bool {
 	return match
 }
 
-// slots walks the year minute by minute.
+// slots returns the slots that a walk through the year, minute by minute, finds.
 func (e expression) slots(c clock) []time.Time {
 	days := e.days(c)
 	matches := func(wall int32) bool {
@@ -101,7 +101,7 @@ func (e expression) slots(c clock) []time.Time {
 	return list
 }
 
-// drawField draws one field: a star, or a list of values, ranges and steps.
+// drawField draws one field at random: a star, or a list of values, ranges and steps.
 func drawField(rt *rapid.T, name string, low, high int) (text string, values []bool, star bool) {
 	values = make([]bool, high+1)
 	set := func(from, to, step int) {
@@ -151,15 +151,15 @@ func drawExpression(rt *rapid.T) expression {
 	return e
 }
 
-// Whatever the expression and the zone, the slots of a year are those that somebody
-// finds who looks at the clock every minute and follows the rules by the letter.
+// Whatever the expression and the zone are, the slots of a year are the slots that a literal reading of the rules finds by checking the
+// clock every minute.
 func TestSlotsAgreeWithAWalkOverTheMinutes(t *testing.T) {
 	var clocks []clock
 	for _, name := range []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Cairo", "America/Havana",
 		"Antarctica/Troll", "Pacific/Chatham"} {
 		clocks = append(clocks, newClock(t, name))
 	}
-	const most = 150 // slots that are asked for, from wherever
+	const most = 150 // number of slots to compute, from any start
 	rapid.Check(t, func(rt *rapid.T) {
 		e := drawExpression(rt)
 		if _, err := schedule.Parse(e.text, time.UTC); err != nil {
@@ -192,7 +192,7 @@ func TestSlotsAgreeWithAWalkOverTheMinutes(t *testing.T) {
 	})
 }
 
-// No text makes the parser panic, and what it accepts has slots, and words.
+// No text makes the parser panic, and every text that the parser accepts has slots and a description.
 func FuzzSchedule(f *testing.F) {
 	for _, part := range [][]conformance{refusals(), expressions()} {
 		for _, c := range part {

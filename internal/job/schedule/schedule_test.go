@@ -73,9 +73,8 @@ func TestSlotsOfACalendar(t *testing.T) {
 	}
 }
 
-// The clocks: Berlin +1 → +2 on 2026-03-29 at 02:00 and back on 2026-10-25 at 03:00;
-// New York -5 → -4 on 2026-03-08 at 02:00 and back on 2026-11-01 at 02:00;
-// Lord Howe +11 → +10:30 on 2026-04-05 at 02:00 and back on 2026-10-04 at 02:00.
+// The clocks change as follows: Berlin +1 → +2 on 2026-03-29 at 02:00 and back on 2026-10-25 at 03:00; New York -5 → -4 on 2026-03-08
+// at 02:00 and back on 2026-11-01 at 02:00; Lord Howe +11 → +10:30 on 2026-04-05 at 02:00 and back on 2026-10-04 at 02:00.
 func TestSlotsWhereClocksChange(t *testing.T) {
 	for _, c := range []struct {
 		name, spec, zone, after string
@@ -161,7 +160,7 @@ func TestScheduleThatCannotBeIsRefused(t *testing.T) {
 	for _, c := range []struct{ spec, want string }{
 		{"", "empty"},
 		{"   ", "empty"},
-		{"TZ=UTC", "time_zone"}, // the library panics on this one
+		{"TZ=UTC", "time_zone"}, // the library panics on this text
 		{"TZ=UTC 30 2 * * *", "time_zone"},
 		{"CRON_TZ=Europe/Berlin 30 2 * * *", "time_zone"},
 		{"30 TZ=UTC * * *", "time_zone"},
@@ -176,7 +175,7 @@ func TestScheduleThatCannotBeIsRefused(t *testing.T) {
 		{"0 0 * * L", `day of week "L"`},
 		{"*/0 * * * *", `minute "*/0"`},
 		{"1,,2 * * * *", "element of the list is empty"},
-		{"*-5 * * * *", "mixes a star"},
+		{"*-5 * * * *", "combines *"},
 		{"0 0 30 2 *", "never fires"},
 		{"0 0 31 4,6,9,11 *", "never fires"},
 		{"@every", "one duration"},
@@ -186,9 +185,9 @@ func TestScheduleThatCannotBeIsRefused(t *testing.T) {
 		{"@every 99ms", "too short"},
 		{"@every 9000h", "too long"},
 		{"@every 100.5ms", "milliseconds"},
-		{"@every 1d", "no duration"},
-		{"@reboot", "there are @yearly"},
-		{"@Daily", "there are @yearly"},
+		{"@every 1d", "not a duration"},
+		{"@reboot", "the descriptors are @yearly"},
+		{"@Daily", "the descriptors are @yearly"},
 		{"nonsense", "1 fields"},
 	} {
 		_, err := schedule.Parse(c.spec, nil)
@@ -225,8 +224,8 @@ func TestScheduleInWords(t *testing.T) {
 	}
 }
 
-// Whatever the schedule and the zone, slots go forward and none is seen from two
-// sides differently: asked from any time before a slot, it comes after that time.
+// Whatever the schedule and the zone are, slots go forward, and the search finds the same slots from every start: the slot that follows
+// a time is later than that time.
 func TestSlotsAreTheSameWhereverTheSearchStarts(t *testing.T) {
 	specs := []string{"30 2 * * *", "*/20 1-3 * * *", "17 * * * *", "@daily", "@every 7m", "0 3 * * 7", "*/10 * * * *"}
 	zones := []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Havana"}
@@ -241,7 +240,7 @@ func TestSlotsAreTheSameWhereverTheSearchStarts(t *testing.T) {
 	})
 }
 
-// A schedule of fixed hours is due once on every day, whatever the clocks do.
+// A schedule of fixed hours is due once on every day, whatever the clock changes are.
 func TestFixedHourIsDueOncePerDay(t *testing.T) {
 	for _, name := range []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Havana", "Africa/Cairo"} {
 		for _, spec := range []string{"0 0 * * *", "30 0 * * *", "45 1 * * *", "0 2 * * *", "15 2 * * *", "0 3 * * *"} {

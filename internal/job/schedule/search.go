@@ -2,7 +2,8 @@ package schedule
 
 import "time"
 
-// Count counts the slots after from and not after to, but no more than most.
+// Count returns the number of slots that are later than the time from, and not later than the time to. It stops counting at the number in
+// the argument most.
 func Count(s Schedule, from, to time.Time, most int) int {
 	n := 0
 	for at := s.Next(from); !at.IsZero() && !at.After(to) && n < most; at = s.Next(at) {
@@ -11,8 +12,8 @@ func Count(s Schedule, from, to time.Time, most int) int {
 	return n
 }
 
-// Latest returns the last slot that is after from and not after to. It halves the
-// span rather than walk it, since the span may be years and the slots seconds.
+// Latest returns the last slot that is later than the time from, and not later than the time to. It halves the span instead of visiting
+// each slot, because the span may be years and the slots seconds apart.
 func Latest(s Schedule, from, to time.Time) (time.Time, bool) {
 	latest := s.Next(from)
 	if latest.IsZero() || latest.After(to) {

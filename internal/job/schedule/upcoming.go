@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// Slot is a slot of a schedule, for people.
+// Slot is a slot of a schedule, in a form for people.
 type Slot struct {
 	At time.Time
-	// Note is the effect of a clock change on the slot: "02:30 comes twice, runs the first
-	// time". Empty: none.
+	// Note describes the effect of a clock change on the slot: "02:30 comes twice, runs the first time". It is empty if there is no effect.
 	Note string
 }
 
-// Upcoming lists the next n slots of a schedule, fewer if it has no more.
+// Upcoming returns the next n slots of a schedule, or fewer if the schedule has no more slots.
 func Upcoming(s Schedule, after time.Time, n int) []Slot {
 	var slots []Slot
 	for at := s.Next(after); !at.IsZero() && len(slots) < n; at = s.Next(at) {
@@ -22,8 +21,8 @@ func Upcoming(s Schedule, after time.Time, n int) []Slot {
 	return slots
 }
 
-// Shifts lists the slots after one time and up to another that a clock change moves or would
-// repeat. A schedule for every hour has none: it follows elapsed time.
+// Shifts returns the slots that a clock change moves or would repeat. It returns only slots that are later than the argument after, and not
+// later than the argument until. A schedule for every hour has no such slots, because it follows elapsed time.
 func Shifts(s Schedule, after, until time.Time) []Slot {
 	c, ok := s.(*cronSchedule)
 	if !ok || c.everyHour() {
@@ -31,7 +30,7 @@ func Shifts(s Schedule, after, until time.Time) []Slot {
 	}
 	var slots []Slot
 	for _, end := after.In(c.loc).ZoneBounds(); !end.IsZero() && !end.After(until); _, end = end.ZoneBounds() {
-		at := end // where the slots of a gap are due
+		at := end // when the slots of a gap are due
 		if _, again := jump(end); len(c.walls(again)) > 0 {
 			at = firstInstant(c.walls(again)[0], c.loc)
 		}
@@ -42,13 +41,14 @@ func Shifts(s Schedule, after, until time.Time) []Slot {
 	return slots
 }
 
-// Interval is the shortest time between two slots; 0 for "@always".
+// Interval returns the shortest time between two slots, or 0 for "@always".
 func Interval(s Schedule) time.Duration {
 	switch s := s.(type) {
 	case everySchedule:
 		return s.interval
 	case *cronSchedule:
-		// Two minutes of one day, or else the days: both show within this many.
+		// The shortest interval is an interval within a day, or an interval from one day to the next. Both kinds appear within this many
+		// slots.
 		const enough = 1500
 		shortest := maxEvery
 		at := s.nextWall(time.Date(aLeapYear, time.January, 1, 0, 0, 0, 0, time.UTC))
@@ -71,11 +71,11 @@ func note(s Schedule, at time.Time) string {
 	return ""
 }
 
-// span is a part of the wall clock, without its end.
+// span is a range of wall clock times. Its end time does not belong to it.
 type span struct{ from, to time.Time }
 
-// jump is the effect of a transition of the zone on the clock: the times that it skips, or those
-// that it shows again.
+// jump returns how a change of the zone's UTC offset affects the clock: the times that the clock skips, or the times that the clock shows
+// again.
 func jump(transition time.Time) (skipped, again span) {
 	before, after := offset(transition.Add(-time.Nanosecond)), offset(transition)
 	old, now := transition.UTC().Add(before), transition.UTC().Add(after)
@@ -85,7 +85,7 @@ func jump(transition time.Time) (skipped, again span) {
 	return span{}, span{now, old}
 }
 
-// walls are the matching times of the wall clock within a span.
+// walls returns the wall clock times within a span that match the schedule.
 func (c *cronSchedule) walls(s span) []time.Time {
 	var list []time.Time
 	for wall := c.nextWall(s.from.Add(-time.Nanosecond)); !wall.IsZero() && wall.Before(s.to); wall = c.nextWall(wall) {
@@ -94,7 +94,7 @@ func (c *cronSchedule) walls(s span) []time.Time {
 	return list
 }
 
-// note is the note of a slot beside a clock change.
+// note returns the note for a slot close to a clock change.
 func (c *cronSchedule) note(at time.Time) string {
 	at = at.In(c.loc)
 	start, end := at.ZoneBounds()
@@ -119,11 +119,12 @@ func (c *cronSchedule) note(at time.Time) string {
 	return ""
 }
 
-// minutes is the format of times in notes.
+// gone returns the note about the times in the argument list, which the clock skips. If the note is for the slot right after them, it says
+// that this slot, at the time wall, replaces the skipped slots. With a schedule for every hour, no slot replaces others.
 const minutes = "15:04"
 
-// gone is the note on times that the clock skips, and on the slot that replaces them, right
-// after, when the clock shows wall. For a schedule for every hour no slot replaces others.
+// gone returns the note about times that the clock skips, and about the slot right after these times that replaces them, when the clock
+// shows wall. For a schedule for every hour no slot replaces others.
 func (c *cronSchedule) gone(list []time.Time, wall time.Time, rightAfter bool) string {
 	if len(list) == 0 || !rightAfter && !c.everyHour() {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"baton/internal/job/schedule"
 )
 
-// annotated writes slots as the tests below expect them.
+// annotated formats slots in the form that the tests below expect.
 func annotated(slots []schedule.Slot) []string {
 	list := make([]string, len(slots))
 	for i, s := range slots {

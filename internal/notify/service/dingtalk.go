@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// dingtalk is a custom bot of DingTalk. It takes 20 messages a minute, and none for ten minutes
-// after one too many.
+// dingtalk is a custom bot of DingTalk. It accepts 20 messages per minute. If it gets more messages, it accepts none for ten minutes.
 var dingtalk = Format{
 	Name:   "dingtalk",
 	Secret: Signs,
@@ -26,7 +25,8 @@ var dingtalk = Format{
 			40035:  "the request is malformed",
 			43004:  "the request is malformed",
 			300001: "the address belongs to no bot",
-			310000: `the bot's security settings refuse it: check the secret in token_file and this host's clock, the bot's list ` +
+			310000: `the bot's security settings refuse the message: check the secret in token_file and this host's clock, ` +
+				`the bot's list ` +
 				`of addresses, and that a keyword, if it demands one, is "baton"`,
 			400013: "the bot's group is dissolved",
 			400101: "the address belongs to no bot",
@@ -39,7 +39,7 @@ var dingtalk = Format{
 		},
 		tooMany: []int{130101, 410100},
 	}.judge,
-	Pace: Pace{18, time.Minute}, // of 20: the service's minute is not ours
+	Pace: Pace{18, time.Minute}, // less than 20, because the service's minute may begin at another time
 }
 
 // dingtalkSign signs the time in milliseconds and the secret, with the secret as the key.

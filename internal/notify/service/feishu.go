@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// feishu is a custom bot of Feishu or Lark. It takes 100 messages a minute and 5 a second, of at
-// most 20 KB.
+// feishu is a custom bot of Feishu or Lark. It accepts 100 messages per minute and 5 per second, each of at most 20 KB.
 var feishu = Format{
 	Name:   "feishu",
 	Secret: Signs,
@@ -47,7 +46,7 @@ type feishuMessage struct {
 	} `json:"content"`
 }
 
-// feishuSign signs nothing, with the time in seconds and the secret as the key: so the service wants it.
+// feishuSign signs an empty text, with the time in seconds and the secret as the key, because the service requires that.
 func feishuSign(timestamp, secret string) string {
 	return base64.StdEncoding.EncodeToString(hmac.New(sha256.New, []byte(timestamp+"\n"+secret)).Sum(nil))
 }

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// ErrRefused is the error of a target that will never take an event.
+// ErrRefused means that a target will never accept an event.
 var ErrRefused = errors.New("refused")
 
-// Refused is an error that matches [ErrRefused].
+// Refused returns an error that matches [ErrRefused].
 func Refused(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
 }
 
-// Later is the error of a service that wants no message for a time.
+// Later is the error of a service that asks the sender to wait before the next message.
 type Later struct {
 	Wait time.Duration
 	Err  error
@@ -27,20 +27,20 @@ type Later struct {
 // Error implements error.
 func (l *Later) Error() string { return l.Err.Error() }
 
-// longestWait bounds the pause that a service can request.
+// longestWait is the maximum pause that a service can request.
 const longestWait = 10 * time.Minute
 
-// slowDown is the pause after a service has said "too many": its limits are for a minute.
+// slowDown is the pause after a service has answered that it got too many requests, because the limits of services are per minute.
 const slowDown = time.Minute
 
-// judge turns the status of an answer into the result of the delivery.
+// judge returns the result of a delivery, from the status code of the answer.
 func judge(a Answer) error {
 	text := strings.TrimSpace(fmt.Sprintf("the answer is %d %s", a.Status, http.StatusText(a.Status)))
 	switch {
 	case a.Status >= 200 && a.Status < 300:
 		return nil
 	case a.Status >= 300 && a.Status < 400:
-		return Refused("%s: it wants the request sent elsewhere; correct the address", text)
+		return Refused("%s: the server redirects to another address; correct the address", text)
 	case a.Status == http.StatusRequestTimeout || a.Status == http.StatusTooManyRequests, a.Status >= 500:
 		if wait := retryAfter(a.RetryAfter); wait > 0 {
 			return &Later{wait, errors.New(text)}
@@ -50,13 +50,13 @@ func judge(a Answer) error {
 	return Refused("%s", text)
 }
 
-// coded is a service that answers every request with a code in a JSON body, whatever the status:
-// 0 alone is a delivery.
+// coded is a service that answers every request with a code in a JSON body. The status code is not relevant, and only the code 0 means that
+// the message was delivered.
 type coded struct {
-	service  string         // "a DingTalk bot"
-	field    string         // that has the code
-	refusals map[int]string // codes with which trying again is of no use, and why
-	tooMany  []int          // codes that say that the limit is reached
+	service  string         // such as "a DingTalk bot"
+	field    string         // the name of the field with the code
+	refusals map[int]string // codes that make another attempt useless, with the reasons
+	tooMany  []int          // codes that mean that the limit is reached
 }
 
 func (c coded) judge(a Answer) error {

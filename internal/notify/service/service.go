@@ -1,6 +1,5 @@
-// Package service knows the services that a webhook can be: what each wants posted, how it signs,
-// what its answer means, and how many messages it takes. A service is one file and a line of
-// [formats].
+// Package service describes the services that a webhook can use: the request that each service expects, its signature, the meaning of its
+// answer, and the number of messages that it accepts. Each service is one file and one line of [formats].
 package service
 
 import (
@@ -13,56 +12,56 @@ import (
 	"baton/internal/text"
 )
 
-// formats are all that a webhook can post. The first is the default.
+// formats contains all formats of a webhook's request. The first is the default.
 var formats = []Format{plain, slack, feishu, dingtalk, wecom}
 
-// Format describes the requests that a service takes, and its answers.
+// Format describes the requests that a service accepts, and the answers that it sends.
 type Format struct {
-	// Name is its name in the configuration.
+	// Name is the name of the format in the configuration.
 	Name string
-	// Secret is the use of the text of token_file.
+	// Secret says how the text of token_file is used.
 	Secret Use
-	// Encode makes the body of a message. secret is empty unless Secret is [Signs].
+	// Encode returns the body of a message. secret is empty unless Secret is [Signs].
 	Encode func(m Message, secret string) ([]byte, error)
-	// Sign adds the signature of a message to the query of the address. nil means no signature.
+	// Sign adds the signature of a message to the query of the address. It is nil if there is no signature.
 	Sign func(query url.Values, secret string)
-	// Judge turns an answer into the result of the delivery. Its error has no text of the body,
-	// which may quote the address.
+	// Judge returns the result of a delivery, from the answer. Its error must not contain text of the body, because the body may quote the
+	// address of the webhook, which can be a secret.
 	Judge func(a Answer) error
-	// Pace is the limit of the service for one sender.
+	// Pace is the service's limit for one sender.
 	Pace Pace
 }
 
-// Use is the use of the text of token_file by a service.
+// Use says how a service uses the text of token_file.
 type Use int
 
-// The uses.
+// These are the values of Use.
 const (
-	Nothing Use = iota // no token_file: the address is the secret
-	Bearer             // it is sent as Authorization: Bearer
-	Signs              // it signs the message, and is not sent
+	Nothing Use = iota // there is no token_file, because the address is the secret
+	Bearer             // the text is sent as Authorization: Bearer
+	Signs              // the text signs the message, and is not sent
 )
 
-// Message is an event to be posted.
+// Message is an event, in two forms that can be posted.
 type Message struct {
-	JSON []byte // the event
-	Text string // one sentence
+	JSON []byte // the event as JSON
+	Text string // the event as one sentence
 }
 
 // Answer is the HTTP answer of a service.
 type Answer struct {
 	Status     int
-	RetryAfter string // the header of that name
+	RetryAfter string // the header Retry-After
 	Body       []byte
 }
 
-// Pace is how many messages a service takes within a time. The zero Pace is no limit.
+// Pace is the number of messages that a service accepts within a time. The zero Pace means that there is no limit.
 type Pace struct {
 	Most   int
 	Within time.Duration
 }
 
-// plain posts the event itself.
+// plain is the format of a webhook that gets the event itself as JSON.
 var plain = Format{
 	Name:   "json",
 	Secret: Bearer,
@@ -70,7 +69,7 @@ var plain = Format{
 	Judge:  judge,
 }
 
-// Find returns the format of that name; "" is the default.
+// Find returns the format with the given name. The name "" means the default.
 func Find(name string) (f Format, known bool) {
 	for _, f := range formats {
 		if f.Name == name {
@@ -80,7 +79,7 @@ func Find(name string) (f Format, known bool) {
 	return formats[0], name == ""
 }
 
-// Names are the names of the formats, the default first.
+// Names returns the names of the formats, with the default first.
 func Names() []string {
 	names := make([]string, len(formats))
 	for i, f := range formats {
@@ -89,8 +88,9 @@ func Names() []string {
 	return names
 }
 
-// said is the text of a message, cut to most bytes. calls is the mark that makes the service alert
-// people: said breaks it up. A bot may demand "baton" as its keyword.
+// said returns the text of a message, cut to the number of bytes in the argument most. The argument calls is a mark in a text that makes
+// the service alert people, so said inserts a space into each such mark. The result contains the word "baton", because a bot may require it
+// as a keyword.
 func said(m Message, most int, calls string) string {
 	harmless := m.Text
 	if calls != "" {
@@ -113,7 +113,8 @@ func encodeChat(content string) ([]byte, error) {
 	return json.Marshal(m)
 }
 
-// retryAfter reads the header of that name: seconds, the only form that these services send. 0: it says nothing.
+// retryAfter parses the header Retry-After. It accepts only a number of seconds, because these services send no other form. Otherwise it
+// returns 0.
 func retryAfter(header string) time.Duration {
 	n, err := strconv.Atoi(strings.TrimSpace(header))
 	if err != nil || n <= 0 {

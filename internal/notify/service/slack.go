@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// slack is an incoming webhook of Slack, or of what answers as it does (Mattermost). Slack takes
-// about one message a second. Its address is the secret.
+// slack is an incoming webhook of Slack, or of a service with the same answers (Mattermost). Slack accepts about one message per second.
+// The address of the webhook is the secret.
 var slack = Format{
 	Name: "slack",
 	Encode: func(m Message, _ string) ([]byte, error) {
-		// Slack's three control characters; "<!channel>" would call all members.
+		// These are Slack's three control characters. For example, "<!channel>" would call all members.
 		escaped := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(said(m, 4<<10, ""))
 		return json.Marshal(map[string]string{"text": escaped})
 	},
@@ -21,7 +21,7 @@ var slack = Format{
 	Pace:  Pace{1, time.Second},
 }
 
-// slackRefusals maps Slack's error words to explanations for baton's user.
+// slackRefusals maps Slack's error words to explanations for users of baton.
 var slackRefusals = map[string]string{
 	"invalid_payload":                   "the request is malformed",
 	"no_text":                           "the request is malformed",
@@ -33,12 +33,12 @@ var slackRefusals = map[string]string{
 	"user_not_found":                    "the webhook's user does not exist",
 	"channel_not_found":                 "the webhook's channel does not exist",
 	"channel_is_archived":               "the webhook's channel is archived",
-	"action_prohibited":                 "an administrator of the workspace forbids it",
-	"posting_to_general_channel_denied": "an administrator of the workspace forbids it",
+	"action_prohibited":                 "an administrator of the workspace forbids the message",
+	"posting_to_general_channel_denied": "an administrator of the workspace forbids the message",
 }
 
-// judgeSlack: a webhook that has taken a message answers "ok", as text. Another page with status
-// 200, such as a proxy's, is no delivery.
+// judgeSlack accepts only the text "ok", which a webhook sends after it has accepted a message. Another page with the status code 200, such
+// as the page of a proxy, does not mean that the message was delivered.
 func judgeSlack(a Answer) error {
 	word := strings.TrimSpace(string(a.Body))
 	if why, known := slackRefusals[word]; known {

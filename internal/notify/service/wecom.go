@@ -2,8 +2,8 @@ package service
 
 import "time"
 
-// wecom is a group bot of WeCom (WeChat Work). It takes 20 messages a minute, each of 2,048 bytes.
-// The key in its address is all that it asks for.
+// wecom is a group bot of WeCom (WeChat Work). It accepts 20 messages per minute, each of at most 2,048 bytes. Its only secret is the key
+// in its address.
 var wecom = Format{
 	Name: "wecom",
 	Encode: func(m Message, _ string) ([]byte, error) {
@@ -23,5 +23,5 @@ var wecom = Format{
 		},
 		tooMany: []int{45009},
 	}.judge,
-	Pace: Pace{18, time.Minute}, // of 20: the service's minute is not ours
+	Pace: Pace{18, time.Minute}, // less than 20, because the service's minute may begin at another time
 }

@@ -45,12 +45,12 @@ func TestWhatOnlyTheLeaderCountsIsItsLastCount(t *testing.T) {
 		return n, why.Why
 	}
 	elsewhere := &flush.UncountedError{Why: "not here", Elsewhere: true}
-	server.Client(t).Do("XADD", "{baton}:samples", "1-0", "epoch", "6", "levels", "articles 1 3\n") // long ago
-	if n, why := backlog("articles", elsewhere); n != 0 || !strings.Contains(why, "no leader has counted it in the last 45s") {
+	server.Client(t).Do("XADD", "{baton}:samples", "1-0", "epoch", "6", "levels", "articles 1 3\n") // an old sample
+	if n, why := backlog("articles", elsewhere); n != 0 || !strings.Contains(why, "no leader has counted the backlog in the last 45s") {
 		t.Errorf("by an old sample: %d, %q", n, why)
 	}
 	add(7, 77)
-	add(6, 5) // a deposed leader's
+	add(6, 5) // a sample of a deposed leader
 	if n, why := backlog("articles", elsewhere); n != 77 || why != "" {
 		t.Errorf("by the leader's sample: %d, %q", n, why)
 	}

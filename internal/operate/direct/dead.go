@@ -20,15 +20,16 @@ func filterOf(f operate.LetterFilter) sql.LetterFilter {
 	return sql.LetterFilter{Job: f.Job, Within: f.Within, Before: f.Before, Text: f.Text}
 }
 
-// deadLetters is all dead letters of a configuration's databases, for one command. It needs no leader, and needs Redis only to replay.
+// deadLetters gives one command access to all dead letters in the databases of a configuration. It needs no leader, and it needs Redis only
+// to replay. Acceptances of rows use the same connections.
 type deadLetters struct {
 	config config.Config
 	dbs    site.Databases
 	stores site.Stores
-	jobs   map[string]*replayer // the jobs of the letters replayed so far
+	jobs   map[string]*replayer // the jobs whose letters were replayed so far
 }
 
-// openDead prepares to read dead letters; it connects at the first question.
+// openDead returns a deadLetters that connects at the first question.
 func openDead(c config.Config) (*deadLetters, error) {
 	redis, err := site.OpenRedis(c)
 	if err != nil {
@@ -45,7 +46,7 @@ func openDead(c config.Config) (*deadLetters, error) {
 	return &deadLetters{config: c, dbs: dbs, stores: stores, jobs: map[string]*replayer{}}, nil
 }
 
-// close drops the connections.
+// close closes the connections.
 func (d *deadLetters) close() error {
 	return errors.Join(d.dbs.Close(), d.stores.Without(nil).Close(), d.stores[""].Close())
 }
@@ -59,7 +60,7 @@ func (d *deadLetters) job(name string) (config.Job, bool) {
 	return config.Job{}, false
 }
 
-// where names the databases that a filter may find something in.
+// where returns the names of the databases where a filter may find letters.
 func (d *deadLetters) where(f operate.LetterFilter) ([]string, error) {
 	all := slices.Sorted(maps.Keys(d.dbs))
 	j, configured := d.job(f.Job)
@@ -79,8 +80,8 @@ func (d *deadLetters) where(f operate.LetterFilter) ([]string, error) {
 		operate.ErrDeadUsage, f.Job, all)
 }
 
-// list finds dead letters, the newest first, at most n. It cuts their records to that many characters; 0 leaves them whole. The letters
-// of one database are returned also if another database fails.
+// list returns at most n dead letters, the newest letter first. The argument cut is the maximum length of a record in characters; a longer
+// record is cut. 0 means no limit. If one database fails, it still returns the letters of the others.
 func (d *deadLetters) list(ctx context.Context, f operate.LetterFilter, n, cut int) ([]operate.Letter, error) {
 	names, err := d.where(f)
 	if err != nil {
@@ -105,14 +106,14 @@ func (d *deadLetters) list(ctx context.Context, f operate.LetterFilter, n, cut i
 	return letters[:min(n, len(letters))], errors.Join(failed...)
 }
 
-// lettersSearched is among how many of a database's newest letters those of one reason are searched for.
+// lettersSearched is how many of the newest letters of each database are searched for a given reason.
 const lettersSearched = 5000
 
 func letterIn(database string, l sql.Letter) operate.Letter {
 	return operate.Letter{ID: l.ID, Job: l.Job, Database: database, BatchID: l.BatchID, At: l.At, Error: l.Error, Record: l.Record}
 }
 
-// find is the one dead letter whose id is, or begins with, id.
+// find returns the only dead letter whose id is, or begins with, the given id.
 func (d *deadLetters) find(ctx context.Context, id, database string) (operate.Letter, error) {
 	names, err := d.where(operate.LetterFilter{Database: database})
 	if err != nil {
@@ -130,20 +131,21 @@ func (d *deadLetters) find(ctx context.Context, id, database string) (operate.Le
 		}
 	}
 	switch {
-	case len(failed) > 0: // the letter may be there
+	case len(failed) > 0: // the letter may be in a database that did not answer
 		return operate.Letter{}, errors.Join(failed...)
 	case len(found) == 0:
 		return operate.Letter{}, fmt.Errorf("%w: %s: it was replayed or dropped, or is in none of these databases: %s",
 			sql.ErrNoLetter, id, strings.Join(names, ", "))
 	case len(found) > 1:
 		a, b := found[0].Database, found[1].Database
-		return operate.Letter{}, fmt.Errorf("%w: %s is in %s and in %s: give more of it, or --database", sql.ErrManyLetters, id, a, b)
+		return operate.Letter{}, fmt.Errorf("%w: %s is in %s and in %s: give more characters of the id, or --database",
+			sql.ErrManyLetters, id, a, b)
 	}
 	return found[0], nil
 }
 
-// waiting counts the dead letters of each flush job in the database that it writes to. A job whose database did not answer is not in it.
-// It asks all databases at once: one that hangs keeps no caller from the counts of the others.
+// waiting counts the dead letters of each flush job, in the database that the job writes to. It omits a job whose database did not answer.
+// It asks all databases at the same time, so that a database that hangs does not delay the counts of the others.
 func (d *deadLetters) waiting(ctx context.Context) (map[string]int64, error) {
 	jobs := map[string][]string{} // by database
 	for _, j := range d.config.Jobs {
@@ -173,7 +175,7 @@ func (d *deadLetters) waiting(ctx context.Context) (map[string]int64, error) {
 	return waiting, errors.Join(failed...)
 }
 
-// keys names the dead letters that there are now, the oldest of each database first.
+// keys returns the keys of the existing dead letters, the oldest letter of each database first.
 func (d *deadLetters) keys(ctx context.Context, f operate.LetterFilter) ([]operate.LetterKey, error) {
 	names, err := d.where(f)
 	if err != nil {
@@ -199,10 +201,10 @@ func (d *deadLetters) keys(ctx context.Context, f operate.LetterFilter) ([]opera
 	return keys, nil
 }
 
-// dropChunk is how many dead letters one transaction drops.
+// dropChunk is the number of dead letters that one transaction drops.
 const dropChunk = 500
 
-// drop removes dead letters for good, returns how many were still there, and reports the progress of each part.
+// drop removes dead letters permanently and returns how many of them still existed. It reports the progress after each transaction.
 func (d *deadLetters) drop(ctx context.Context, keys []operate.LetterKey, progress func(operate.Outcome)) (dropped int64, err error) {
 	keys = slices.Clone(keys)
 	slices.SortStableFunc(keys, func(a, b operate.LetterKey) int { return cmp.Compare(a.Database, b.Database) })

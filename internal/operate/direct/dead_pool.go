@@ -9,12 +9,12 @@ import (
 	"baton/internal/config"
 )
 
-// lettersIdle is how long the connections for dead letters stay open without a request. Pages ask every few seconds: to connect each time
-// would cost the databases a sign-in each time.
+// lettersIdle is how long the connections for dead letters stay open without a request. Pages ask every few seconds, so without this time
+// each request would cost the databases a new login.
 const lettersIdle = 45 * time.Second
 
-// letterPool keeps the connections for dead letters open while requests come, and closes them some time after. Jobs use other
-// connections: no page makes a flush wait.
+// letterPool keeps the connections for dead letters open while there are requests, and closes them some time after the last request. Jobs
+// use other connections, so that a page never makes a flush wait.
 type letterPool struct {
 	log *zap.Logger
 
@@ -23,17 +23,17 @@ type letterPool struct {
 	closed bool
 }
 
-// pooledDead are the connections for one edition of the configuration, and the count of their users.
+// pooledDead contains the connections for one edition (version) of the configuration, and the number of their users.
 type pooledDead struct {
 	dead    *deadLetters
-	edition int // of the configuration that they are for
+	edition int // the edition of the configuration
 	users   int
-	last    bool // no other caller gets them
+	last    bool // the pool gives the connections to no further caller
 	idle    *time.Timer
 }
 
-// take opens connections for a configuration, or reuses those of the same edition. An edition is of one configuration. The caller must
-// call leave in the end.
+// take opens connections for a configuration, or reuses connections of the same edition. Each configuration has its own edition. The caller
+// must call the function leave in the end.
 func (p *letterPool) take(c config.Config, edition int) (d *deadLetters, leave func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +55,7 @@ func (p *letterPool) take(c config.Config, edition int) (d *deadLetters, leave f
 	if entry.idle != nil {
 		entry.idle.Stop()
 	}
-	// The caller gets a cache of its own for the tables of jobs: an operator may be changing them.
+	// The caller gets its own cache for the tables of jobs, because an operator may be changing the tables.
 	own := *entry.dead
 	own.jobs = map[string]*replayer{}
 	return &own, sync.OnceFunc(func() { p.leave(entry) }), nil
@@ -80,7 +80,7 @@ func (p *letterPool) leave(entry *pooledDead) {
 	}
 }
 
-// retire closes the open connections as soon as no caller uses them. The caller holds p.mu.
+// retire takes the open connections out of use, and closes them as soon as they have no users. The caller holds p.mu.
 func (p *letterPool) retire() {
 	entry := p.open
 	if entry == nil {
@@ -97,11 +97,11 @@ func (p *letterPool) retire() {
 
 func (p *letterPool) shut(entry *pooledDead) {
 	if err := entry.dead.close(); err != nil {
-		p.log.Warn("closing databases of dead letters", zap.Error(err))
+		p.log.Warn("cannot close the databases of dead letters", zap.Error(err))
 	}
 }
 
-// close ends it. Connections in use are closed when their last user leaves.
+// close closes the pool. Connections in use are closed when their last user leaves.
 func (p *letterPool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -53,7 +53,7 @@ func TestConnectionsForDeadLettersAreSharedAndClosedWhenNobodyAsks(t *testing.T)
 		if open(a) {
 			t.Error("open although nobody asks")
 		}
-		// A reload: who still asks by the old configuration is not cut off.
+		// After a reload, a caller that still uses the old configuration keeps its connections.
 		old, leaveOld := take(0)
 		now, leaveNow := take(1)
 		late, leaveLate := take(0)

@@ -13,8 +13,8 @@ import (
 	"baton/internal/operate"
 )
 
-// reasons counts dead letters by job and reason, the most frequent first. The reasons of one database are counted also if another
-// database fails.
+// reasons counts dead letters by job and reason, the most frequent reason first. If one database fails, it still counts the reasons in the
+// others.
 func (d *deadLetters) reasons(ctx context.Context, f operate.LetterFilter) ([]operate.LetterReason, error) {
 	names, err := d.where(f)
 	if err != nil {
@@ -52,8 +52,8 @@ func (d *deadLetters) reasons(ctx context.Context, f operate.LetterFilter) ([]op
 	return all, errors.Join(failed...)
 }
 
-// values finds what differs between two errors of the same reason. A quoted name after one of these words belongs to the reason; any
-// other quoted text is a value.
+// values matches the parts of an error text that may differ although the reason is the same. A quoted text is such a part, unless one of
+// the words below stands before the quoted text. In that case the quoted text is a name, which belongs to the reason.
 var values = regexp.MustCompile(`(?s)` +
 	`(?:column|constraint|table|relation|input|type|key|CONSTRAINT|KEY|REFERENCES) ["'\x60][^"'\x60]*["'\x60]` +
 	`|SQLSTATE \w+|Error \d+` +
@@ -63,7 +63,7 @@ var values = regexp.MustCompile(`(?s)` +
 
 var number = regexp.MustCompile(`-?[0-9][0-9.e+-]*`)
 
-// reasonOf is an error without the values of one record.
+// reasonOf returns the text of an error without the values of one record.
 func reasonOf(text string) string {
 	return values.ReplaceAllStringFunc(text, func(found string) string {
 		switch {

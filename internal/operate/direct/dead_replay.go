@@ -19,33 +19,33 @@ import (
 	"baton/internal/operate"
 )
 
-// The outcomes of a replay.
+// These are the outcomes of a replay.
 const (
-	ReplayWritten  = "written"    // the row is in the table, the letter gone
-	ReplayMarked   = "marked"     // the next flush reads the row's hash, the letter is gone
-	ReplayDropped  = "dropped"    // the next pass of the scan writes the row, the letter is gone
-	ReplayAlready  = "already"    // it was replayed before
-	ReplayGone     = "gone"       // it was dropped
-	ReplayRefused  = "refused"    // it still does not fit; the letter stays
-	ReplayRowThere = "row_exists" // see operate.Order.Overwrite; the letter stays
-	ReplayFailed   = "failed"     // unknown whether it fits; the letter stays, or was written
+	ReplayWritten  = "written"    // the row is in the table, and the letter is removed
+	ReplayMarked   = "marked"     // the next flush reads the row's hash, and the letter is removed
+	ReplayDropped  = "dropped"    // the next pass of the scan writes the row, and the letter is removed
+	ReplayAlready  = "already"    // the letter was replayed earlier
+	ReplayGone     = "gone"       // the letter was dropped
+	ReplayRefused  = "refused"    // the record still does not fit; the letter stays
+	ReplayRowThere = "row_exists" // a row with the key exists, see operate.Order.Overwrite; the letter stays
+	ReplayFailed   = "failed"     // it is unknown whether the record fits; the letter stays, or its row was written
 )
 
-// replayer knows how a job's records are written.
+// replayer writes the records of one job's dead letters.
 type replayer struct {
 	job     config.Job
 	sink    *sql.Store
-	mapping *mapping.Mapping // of a source that does not read a record again
-	marker  marker           // of a source that does; nil: each of its passes reads everything
+	mapping *mapping.Mapping // set if the source does not read a record again
+	marker  marker           // set if the source reads a record again; nil if each of its passes reads everything
 	failed  error
 }
 
-// marker is a source that can read a row again.
+// marker is a source that can mark a row, so that the next flush reads the row again.
 type marker interface {
 	Mark(ctx context.Context, newID string, ids []string) error
 }
 
-// deal replays dead letters, or drops them.
+// deal replays or drops dead letters, depending on the order.
 func (d *deadLetters) deal(ctx context.Context, o operate.Order) (out operate.Outcome, err error) {
 	keys := o.Letters
 	if o.Letter != "" {
@@ -76,8 +76,9 @@ func (d *deadLetters) deal(ctx context.Context, o operate.Order) (out operate.Ou
 	return out, err
 }
 
-// replayAll writes dead letters by the mapping that their job has now, and returns the outcome of each. It goes on after one that fails,
-// and ends with ctx. ErrDeadUsage means that the options do not go with the letters, and that nothing was done.
+// replayAll writes dead letters by the current mapping of their job, and returns the outcome of each letter. If a letter fails, it
+// continues with the next letter. It stops when ctx ends. ErrDeadUsage means that the options do not fit the letters, and that nothing was
+// changed.
 func (d *deadLetters) replayAll(ctx context.Context, keys []operate.LetterKey, o operate.Order) (out operate.Outcome, err error) {
 	for _, k := range keys {
 		if err := d.allows(k, o); err != nil {
@@ -114,17 +115,17 @@ func (d *deadLetters) allows(k operate.LetterKey, o operate.Order) error {
 		return fmt.Errorf("%w: job %q of dead letter %.12s is not in the configuration, so its columns are unknown: "+
 			"add it, or drop the letter", operate.ErrDeadUsage, k.Job, k.ID)
 	case j.Flush.To.Database != k.Database:
-		const why = "only there could it be written and taken away in one transaction"
+		const why = "a replay writes the row and removes the letter in one transaction, so both must be in one database"
 		return fmt.Errorf("%w: dead letter %.12s of job %q is in database %q, and the job writes to %q now: %s",
 			operate.ErrDeadUsage, k.ID, k.Job, k.Database, j.Flush.To.Database, why)
 	case len(o.Set) > 0 && rereads(j):
-		return fmt.Errorf("%w: job %q is of type %s: its rows are what Redis has. "+
-			"Correct them there, and replay the letter without setting anything", operate.ErrDeadUsage, k.Job, j.Flush.From.Type)
+		return fmt.Errorf("%w: job %q is of type %s: its rows are copies of the values in Redis. "+
+			"Correct the values in Redis, and replay the letter without new values", operate.ErrDeadUsage, k.Job, j.Flush.From.Type)
 	}
 	return nil
 }
 
-// rereads: the source has the record still, as it is now.
+// rereads reports whether the source still contains the current state of the record.
 func rereads(j config.Job) bool {
 	return j.Flush.From.Kind().Delivers == spec.States
 }
@@ -132,20 +133,20 @@ func rereads(j config.Job) bool {
 func outcomeOf(err error) (outcome, text string) {
 	switch {
 	case errors.Is(err, sql.ErrReplayed):
-		return ReplayAlready, "it was replayed already"
+		return ReplayAlready, "it was already replayed"
 	case errors.Is(err, sql.ErrNoLetter):
-		return ReplayGone, "it is not there any more: it was replayed or dropped meanwhile"
+		return ReplayGone, "the dead letter no longer exists: it was replayed or dropped in the meantime"
 	case errors.Is(err, sql.ErrRowThere):
-		return ReplayRowThere, err.Error() + ": --overwrite puts the record over it"
+		return ReplayRowThere, err.Error() + ": --overwrite replaces the row with the record"
 	case errors.Is(err, sql.ErrStillRefused), errors.As(err, new(unfitRecordError)):
 		return ReplayRefused, err.Error()
 	case errors.Is(err, flush.ErrTransient):
-		return ReplayFailed, err.Error() + "; replay it again: it is written once, however often that is done"
+		return ReplayFailed, err.Error() + "; replay it again: baton writes the record only once, however often you replay it"
 	}
 	return ReplayFailed, err.Error()
 }
 
-// unfitRecordError is a record that no row can be made of.
+// unfitRecordError is the error of a record that cannot be turned into a row.
 type unfitRecordError struct{ error }
 
 func (e unfitRecordError) Unwrap() error { return e.error }
@@ -162,9 +163,9 @@ func (d *deadLetters) replay(ctx context.Context, k operate.LetterKey, o operate
 	switch {
 	case r.marker != nil:
 		return d.mark(ctx, r, l)
-	case rereads(r.job): // open has made sure that the source reads everything again
+	case rereads(r.job): // open has checked that each pass of the source reads everything again
 		_, err := r.sink.DropLetters(ctx, []string{l.ID})
-		return ReplayDropped, "the next pass of the scan writes the value of that moment", err
+		return ReplayDropped, "the next pass of the scan writes the value that Redis has then", err
 	}
 	row, err := r.row(l, o.Set)
 	if err != nil {
@@ -177,8 +178,8 @@ func (d *deadLetters) replay(ctx context.Context, k operate.LetterKey, o operate
 	return ReplayWritten, "written to table " + r.job.Flush.To.Table, err
 }
 
-// mark has the row read and flushed again, and only then drops the letter: if anything
-// goes wrong in between, the row is flushed twice, which changes nothing.
+// mark marks the row, so that the next flush reads and writes it again, and only then drops the letter. If dropping the letter fails, a
+// later replay flushes the row a second time, which changes nothing.
 func (d *deadLetters) mark(ctx context.Context, r *replayer, l sql.Letter) (outcome, text string, err error) {
 	record, err := row.ParseRecordJSON(nil, l.Record)
 	if err != nil && record.Key == "" {
@@ -195,8 +196,8 @@ func (d *deadLetters) mark(ctx context.Context, r *replayer, l sql.Letter) (outc
 	return ReplayMarked, fmt.Sprintf("the next flush writes row %q as it is in Redis then", record.Key), err
 }
 
-// sums reports whether replays give the same rows in any order. A column that a replay sets, rather than adds to, must come from the key
-// of a counter, and is always the same.
+// sums reports whether replays result in the same rows in any order. If a replay sets a column instead of adding to it, the column must
+// come from the key of a counter, because then its value is always the same.
 func (r *replayer) sums() bool {
 	if r.job.Flush.From.Kind().Delivers == spec.Increments {
 		return true
@@ -210,13 +211,13 @@ func (r *replayer) sums() bool {
 	return true
 }
 
-// row makes the row of a letter by the job's mapping.
+// row returns the row of a letter, built by the job's mapping. The argument set contains values that replace inputs of the record.
 func (r *replayer) row(l sql.Letter, set map[string]*string) (row.Row, error) {
 	inputs := r.mapping.Inputs()
 	corrections := map[string]row.Raw{}
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		if !slices.Contains(inputs, name) {
-			return row.Row{}, unfitRecordError{fmt.Errorf("job %q makes nothing of %q: it uses %s",
+			return row.Row{}, unfitRecordError{fmt.Errorf("job %q does not use the input %q: it uses %s",
 				r.job.Name, name, strings.Join(inputs, ", "))}
 		}
 		if v := set[name]; v != nil {
@@ -227,8 +228,8 @@ func (r *replayer) row(l sql.Letter, set map[string]*string) (row.Row, error) {
 	}
 	record, err := row.RepairRecordJSON(inputs, l.Record, corrections)
 	if _, was := row.ParseRecordJSON(inputs, l.Record); errors.Is(was, row.ErrUnreadRecord) && r.job.Flush.From.Kind().Watermark {
-		return row.Row{}, unfitRecordError{errors.New("its total was no number, so nothing of it was left out: " +
-			"correct it in Redis, where the next flush reads it, and drop the letter")}
+		return row.Row{}, unfitRecordError{errors.New("the counter in Redis was not a number, so no increment was lost: " +
+			"correct the counter in Redis, where the next flush reads it, and drop the letter")}
 	}
 	switch {
 	case errors.Is(err, row.ErrNoInput), errors.Is(err, row.ErrCutRecord), errors.Is(err, row.ErrUnreadRecord):
@@ -243,7 +244,7 @@ func (r *replayer) row(l sql.Letter, set map[string]*string) (row.Row, error) {
 	return row, nil
 }
 
-// A counter's column that is set, not added to, comes from the counter's key, and so is always the same.
+// replayer returns the replayer of a job, and opens the job at the first call.
 func (d *deadLetters) replayer(ctx context.Context, name string) *replayer {
 	if r, ok := d.jobs[name]; ok {
 		return r

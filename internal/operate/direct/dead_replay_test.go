@@ -12,8 +12,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// A letter of hashes is dropped only when its row is marked as changed: else the row would
-// never be flushed.
+// TestALetterWhoseRowCannotBeMarkedIsKept checks that a dead letter of hashes is dropped only after its row was marked as changed.
+// Otherwise the row would never be flushed.
 func TestALetterWhoseRowCannotBeMarkedIsKept(t *testing.T) {
 	db := testsupport.SQLite(t)
 	store, err := open.Database(db.Driver, sql.Options{Name: "main", DSN: db.DSN})

@@ -13,36 +13,36 @@ import (
 	"baton/internal/text"
 )
 
-// Drilled is one measured handover. Times are by Redis' clock where both ends are
-// events of the history, in milliseconds.
-type Drilled struct {
+// DrillResult is one measured handover, with times in milliseconds. If both ends of a time are events in the history, the time is measured
+// by Redis' clock.
+type DrillResult struct {
 	From  string `json:"from"`
 	To    string `json:"to"`
-	Epoch int64  `json:"epoch"` // of the new term
-	// Drain is from the order to the release: the leader got it, and its work ended.
+	Epoch int64  `json:"epoch"` // the epoch of the new term
+	// Drain is the time from the order to the release. In this time the leader received the order and ended its work.
 	Drain text.Seconds `json:"drain_seconds"`
-	// Gap is from the release to the next term: no node led.
+	// Gap is the time from the release to the next term. In this time no node led.
 	Gap text.Seconds `json:"gap_seconds"`
-	// Took is from the order until the new term was seen.
+	// Took is the time from the order until the new term was seen.
 	Took  text.Seconds `json:"took_seconds"`
 	Lease text.Seconds `json:"lease_seconds"`
 }
 
-// InTime says whether the handover took no longer than a lease, which is the cost of a crash.
-func (d Drilled) InTime() bool { return d.Took <= d.Lease }
+// InTime reports whether the handover took no longer than a lease lasts, because that is the time that a crash would cost.
+func (d DrillResult) InTime() bool { return d.Took <= d.Lease }
 
-// ErrNoOtherNode is the answer where no other node could take over.
+// ErrNoOtherNode means that no other node could take over.
 var ErrNoOtherNode = errors.New("no other live node may lead: a drill would leave the jobs without a leader")
 
-// Drill is a real handover, measured: rounds of them, by orders like o. With back the lead is given
-// back at the end, which is a handover, too.
-func (s *Site) Drill(ctx context.Context, o operate.Order, rounds int, back bool) ([]Drilled, error) {
+// Drill measures real handovers. It gives the order o several times, one after the other; the argument rounds is how often. If the argument
+// back is true, the first leader leads again at the end, which may take one more handover.
+func (s *Site) Drill(ctx context.Context, o operate.Order, rounds int, back bool) ([]DrillResult, error) {
 	done, err := s.session().drills(ctx, o, rounds, back)
 	return done, coded(err)
 }
 
-func (l session) drills(ctx context.Context, o operate.Order, rounds int, back bool) ([]Drilled, error) {
-	var done []Drilled
+func (l session) drills(ctx context.Context, o operate.Order, rounds int, back bool) ([]DrillResult, error) {
+	var done []DrillResult
 	first := ""
 	for range rounds {
 		d, err := l.drill(ctx, o)
@@ -66,21 +66,21 @@ func (l session) drills(ctx context.Context, o operate.Order, rounds int, back b
 	return done, nil
 }
 
-func (l session) drill(ctx context.Context, o operate.Order) (Drilled, error) {
-	before, err := l.picture(ctx)
+func (l session) drill(ctx context.Context, o operate.Order) (DrillResult, error) {
+	before, err := l.state(ctx)
 	if err != nil {
-		return Drilled{}, err
+		return DrillResult{}, err
 	}
 	follows := func(n redislock.Node) bool { return n.ID != before.Leader && CoolDownOf(before, n.ID) == "" }
 	if before.Leader != "" && !slices.ContainsFunc(before.Candidates(), follows) {
-		return Drilled{}, ErrNoOtherNode
+		return DrillResult{}, ErrNoOtherNode
 	}
 	h, err := stepDown(ctx, l, o, o.Wait)
 	if err != nil {
-		return Drilled{}, err
+		return DrillResult{}, err
 	}
-	d := Drilled{From: h.From, To: h.NodeID, Epoch: h.Epoch, Took: h.Took, Lease: text.Seconds(before.TTL)}
-	after, err := l.election.Picture(ctx, eventsShown)
+	d := DrillResult{From: h.From, To: h.NodeID, Epoch: h.Epoch, Took: h.Took, Lease: text.Seconds(before.TTL)}
+	after, err := l.election.State(ctx, eventsShown)
 	if err != nil {
 		return d, err
 	}
@@ -93,7 +93,7 @@ func (l session) drill(ctx context.Context, o operate.Order) (Drilled, error) {
 			won = e.At
 		}
 	}
-	if !released.IsZero() && !won.IsZero() { // the history may lack them
+	if !released.IsZero() && !won.IsZero() { // the history may not contain these events
 		d.Drain = text.Seconds(max(released.Sub(before.Now), 0))
 		d.Gap = text.Seconds(won.Sub(released))
 	}

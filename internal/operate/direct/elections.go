@@ -18,7 +18,7 @@ import (
 	"baton/internal/text"
 )
 
-// Snapshot is the state of the election and its jobs now.
+// Snapshot returns the current state of the election and its jobs.
 func (s *Site) Snapshot(ctx context.Context) (diagnose.Snapshot, error) {
 	return asking(ctx, s, func(l session) (diagnose.Snapshot, error) {
 		all, err := tasks.All(l.Config, l.Stores)
@@ -33,7 +33,7 @@ func (s *Site) Snapshot(ctx context.Context) (diagnose.Snapshot, error) {
 	})
 }
 
-// Own is the part of a Snapshot that the configuration alone gives: the place of the lock, and the jobs.
+// Own returns the part of a Snapshot that comes from the configuration alone: the place of the lock, and the jobs.
 func (s *Site) Own() diagnose.Snapshot {
 	l := s.session()
 	all, _ := tasks.All(l.Config, l.Stores) // Snapshot reports the error
@@ -46,7 +46,7 @@ func (l session) own(jobs []diagnose.Job) diagnose.Snapshot {
 	}
 }
 
-// Election is a Snapshot without the jobs, whose sources it does not open.
+// Election returns the Snapshot without the jobs, and does not open the sources of the jobs.
 func (s *Site) Election(ctx context.Context) (diagnose.Snapshot, error) {
 	return asking(ctx, s, func(l session) (diagnose.Snapshot, error) { return l.snapshot(ctx, nil, l.views()) })
 }
@@ -62,11 +62,11 @@ func (l session) snapshot(ctx context.Context, jobs []diagnose.Job, views []View
 	return operate.Bounded(s), err
 }
 
-// askWithin bounds the question whether a store answers, storesWithin any further question to it, so that a store that hangs delays no
-// page.
+// askWithin limits the time of the question whether a store answers. storesWithin limits the time of every further request to the store.
+// These limits exist because a store that hangs must not delay the status page.
 const askWithin, storesWithin = time.Second, 500 * time.Millisecond
 
-// askStores asks all stores that jobs read, at the same time, whether they answer.
+// askStores asks all stores that jobs read whether they answer. It asks them at the same time.
 func (l session) askStores(ctx context.Context) []diagnose.Store {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -86,17 +86,17 @@ func (l session) askStores(ctx context.Context) []diagnose.Store {
 	return all
 }
 
-// Events has the history of the election, the newest first.
+// Events returns the history of the election, the newest event first.
 func (s *Site) Events(ctx context.Context, n int) ([]diagnose.Event, error) {
 	return asking(ctx, s, func(l session) ([]diagnose.Event, error) {
 		ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 		defer cancel()
-		p, err := l.election.Picture(ctx, n)
+		p, err := l.election.State(ctx, n)
 		return eventsOf(p), err
 	})
 }
 
-// LockEvents has the histories of all elections of the configuration, by their locks.
+// LockEvents returns the histories of all elections of the configuration, by the keys of their locks.
 func (s *Site) LockEvents(ctx context.Context, n int) (map[string][]diagnose.Event, error) {
 	return asking(ctx, s, func(l session) (map[string][]diagnose.Event, error) {
 		ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
@@ -104,7 +104,7 @@ func (s *Site) LockEvents(ctx context.Context, n int) (map[string][]diagnose.Eve
 		all := map[string][]diagnose.Event{}
 		var problems []error
 		for _, v := range l.views() {
-			p, err := v.Election.Picture(ctx, n)
+			p, err := v.Election.State(ctx, n)
 			if err != nil {
 				problems = append(problems, err)
 				continue
@@ -115,10 +115,10 @@ func (s *Site) LockEvents(ctx context.Context, n int) (map[string][]diagnose.Eve
 	})
 }
 
-// stepDown asks the leader to step down and waits, at most wait, until another term begins. If a third node leads in the end, the answer
-// names it beside an error.
+// stepDown asks the leader to step down, and waits until another term begins. The argument wait is the time limit. If an unexpected node
+// leads in the end, stepDown returns an outcome with the name of that node, and an error.
 func stepDown(ctx context.Context, l session, o operate.Order, wait time.Duration) (operate.Outcome, error) {
-	before, err := l.picture(ctx)
+	before, err := l.state(ctx)
 	if err != nil {
 		return operate.Outcome{}, err
 	}
@@ -139,34 +139,36 @@ func stepDown(ctx context.Context, l session, o operate.Order, wait time.Duratio
 	if wait <= 0 {
 		return out, nil
 	}
-	p, over, err := until(ctx, l.election, asked.Add(wait), func(p redislock.Picture) bool { return p.Owner != "" && p.Owner != owner })
+	p, over, err := until(ctx, l.election, asked.Add(wait), func(p redislock.ElectionState) bool {
+		return p.Owner != "" && p.Owner != owner
+	})
 	if err != nil {
 		return out, err
 	}
 	switch {
 	case !over && p.Owner == "":
-		return out, fmt.Errorf("%s has stepped down, and after %v no node has taken over: is another node there that may lead? "+
+		return out, fmt.Errorf("%s has stepped down, and after %v no node has taken over: is there another node that may lead? "+
 			"If not, %s leads again soon; see baton status", from, wait, from)
 	case !over:
 		return out, fmt.Errorf("%s was asked to step down, and after %v no other term has begun: "+
-			"it may be finishing its jobs; see baton status", from, wait)
+			"that node may be finishing its jobs; see baton status", from, wait)
 	}
 	out.Code, out.NodeID, out.Epoch, out.Took = operate.CodeDone, p.Leader, p.Epoch, text.Seconds(time.Since(asked))
 	out.Text = fmt.Sprintf("%s leads after %s: epoch %d, %d ms after the order", out.NodeID, out.From, out.Epoch, out.Took.Milliseconds())
 	if o.To != "" && out.NodeID != o.To {
-		return out, fmt.Errorf("%s leads after %s, and not %s, which did not take the lock while it was reserved for it; "+
+		return out, fmt.Errorf("%s leads after %s, and not %s, which did not take the lock while the lock was reserved for that node; "+
 			"see baton explain %s", out.NodeID, out.From, o.To, o.To)
 	}
 	return out, nil
 }
 
-// heldByForeign is the error of an order to a holder that is not baton.
+// heldByForeign returns the error for an order to a lock holder that is not baton.
 func heldByForeign(lockKey, owner string) error {
 	return fmt.Errorf("lock %q is held by a client that is not baton (owner %s): it does not take orders", lockKey, owner)
 }
 
-// successor refuses a successor that cannot take over.
-func successor(p redislock.Picture, to string, silent time.Duration) error {
+// successor returns an error if the node in the argument to cannot take over the lock.
+func successor(p redislock.ElectionState, to string, silent time.Duration) error {
 	if to == "" {
 		return nil
 	}
@@ -181,9 +183,13 @@ func successor(p redislock.Picture, to string, silent time.Duration) error {
 			return fmt.Errorf("node %q never leads: node.candidate is false in its configuration", to)
 		}
 		if coolDown := CoolDownOf(p, to); coolDown != "" {
-			return fmt.Errorf("node %q would not take the lock: it stands aside %s", to, coolDown)
+			return fmt.Errorf("node %q cannot take the lock now: it lets other nodes lead %s", to, coolDown)
 		}
 		return nil
+	}
+	if p.Cut {
+		return fmt.Errorf("node %q is not among the %d entries of the list of nodes that were read; the list is longer: see baton doctor",
+			to, len(p.Nodes))
 	}
 	return fmt.Errorf("node %q is not among the live nodes: see baton status", to)
 }

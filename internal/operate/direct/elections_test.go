@@ -12,13 +12,13 @@ import (
 	"baton/internal/redislock"
 )
 
-// handed is an election whose leader steps down for whoever is then.
+// handed is an election whose leader steps down, so that the leader in then follows.
 type handed struct {
 	site.Election
-	now, then redislock.Picture
+	now, then redislock.ElectionState
 }
 
-func (h *handed) Picture(context.Context, int) (redislock.Picture, error) { return h.now, nil }
+func (h *handed) State(context.Context, int) (redislock.ElectionState, error) { return h.now, nil }
 
 func (h *handed) StepDown(context.Context, string, string) (owner, nodeID string, err error) {
 	before := h.now
@@ -28,23 +28,23 @@ func (h *handed) StepDown(context.Context, string, string) (owner, nodeID string
 
 func TestAStepDownTellsWhereTheLeadWent(t *testing.T) {
 	now := time.Now()
-	led := redislock.Picture{Owner: "1", Leader: "a", Epoch: 1, Now: now}
+	led := redislock.ElectionState{Owner: "1", Leader: "a", Epoch: 1, Now: now}
 	for _, id := range []string{"a", "b", "c", "tired"} {
 		led.Nodes = append(led.Nodes, redislock.Node{ID: id, SeenMS: now.UnixMilli()})
 	}
 	led.CoolDowns = map[string]redislock.CoolDown{"tired": {Left: time.Minute, Reason: "database away"}}
 	for _, tc := range []struct {
 		to   string
-		then redislock.Picture
+		then redislock.ElectionState
 		from string
 		want string
 	}{
-		{"b", redislock.Picture{Owner: "2", Leader: "b", Epoch: 2}, "a", ""},
-		{"", redislock.Picture{Owner: "2", Leader: "c", Epoch: 2}, "a", ""},
-		{"b", redislock.Picture{Owner: "2", Leader: "c", Epoch: 2}, "a", "c leads after a, and not b"},
-		{"b", redislock.Picture{}, "a", "no node has taken over"},
-		{"", led, "a", "it may be finishing its jobs"},
-		{"tired", redislock.Picture{}, "", `node "tired" would not take the lock: it stands aside for another 1m: database away`},
+		{"b", redislock.ElectionState{Owner: "2", Leader: "b", Epoch: 2}, "a", ""},
+		{"", redislock.ElectionState{Owner: "2", Leader: "c", Epoch: 2}, "a", ""},
+		{"b", redislock.ElectionState{Owner: "2", Leader: "c", Epoch: 2}, "a", "c leads after a, and not b"},
+		{"b", redislock.ElectionState{}, "a", "no node has taken over"},
+		{"", led, "a", "that node may be finishing its jobs"},
+		{"tired", redislock.ElectionState{}, "", `node "tired" cannot take the lock now: it lets other nodes lead for another 1m: database away`},
 	} {
 		l := session{election: &handed{now: led, then: tc.then}}
 		h, err := stepDown(t.Context(), l, operate.Order{To: tc.to, By: "test"}, time.Millisecond)
@@ -60,9 +60,9 @@ func TestAStepDownTellsWhereTheLeadWent(t *testing.T) {
 
 func TestADrillNeedsANodeThatWouldTakeOver(t *testing.T) {
 	now := time.Now()
-	p := redislock.Picture{Owner: "1", Leader: "a", Epoch: 1, Now: now, Control: redislock.Control{CoolDowns: map[string]redislock.CoolDown{"tired": {Left: time.Minute}}}}
+	p := redislock.ElectionState{Owner: "1", Leader: "a", Epoch: 1, Now: now, Control: redislock.Control{CoolDowns: map[string]redislock.CoolDown{"tired": {Left: time.Minute}}}}
 	for id, observer := range map[string]bool{"a": false, "tired": false, "observer": true} {
-		p.Nodes = append(p.Nodes, redislock.Node{ID: id, SeenMS: now.UnixMilli(), Presence: redislock.Presence{Observer: observer}})
+		p.Nodes = append(p.Nodes, redislock.Node{ID: id, SeenMS: now.UnixMilli(), NodeInfo: redislock.NodeInfo{Observer: observer}})
 	}
 	p.Nodes = append(p.Nodes, redislock.Node{ID: "gone", SeenMS: 1})
 	l := session{election: &handed{now: p}}

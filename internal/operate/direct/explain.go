@@ -22,11 +22,11 @@ import (
 	"baton/internal/text"
 )
 
-// lookWithin bounds what an explanation asks of others than Redis.
+// lookWithin is the time limit for an explanation's requests to servers other than Redis.
 const lookWithin = time.Second
 
-// Explain says why a node leads or not; "" is the node of the configuration. It adds the answers of the node's own status page and of the
-// databases, if they come soon.
+// Explain says why a node leads or does not lead. The node "" means the node of the configuration. It also uses the answers of the node's
+// own status page and of the databases, if they arrive soon.
 func (s *Site) Explain(ctx context.Context, node string) (operate.Explanation, error) {
 	return asking(ctx, s, func(l session) (operate.Explanation, error) { return l.explain(ctx, node, s.node.Own), nil })
 }
@@ -34,7 +34,7 @@ func (s *Site) Explain(ctx context.Context, node string) (operate.Explanation, e
 func (l session) explain(ctx context.Context, node string, own func(context.Context) (diagnose.Snapshot, error)) operate.Explanation {
 	e := l.Config.Election
 	f := facts{node: cmp.Or(node, l.Config.Node.ID), lockKey: e.LockKey, redis: l.LockStores.Host(), poll: e.PollInterval}
-	f.p, f.unseen = l.picture(ctx)
+	f.p, f.unseen = l.state(ctx)
 	address := ""
 	if f.node == l.Config.Node.ID {
 		address = l.Config.HTTP.Listen
@@ -43,7 +43,7 @@ func (l session) explain(ctx context.Context, node string, own func(context.Cont
 		address = n.Address
 	}
 	if own != nil && f.node == l.Config.Node.ID {
-		snapshot, _ := own(ctx) // the node's own Snapshot is there even without Redis
+		snapshot, _ := own(ctx) // the node has its own Snapshot even if Redis does not answer
 		f.own = &snapshot
 	} else {
 		f.own = askNode(ctx, address, f.node, f.lockKey)
@@ -52,11 +52,11 @@ func (l session) explain(ctx context.Context, node string, own func(context.Cont
 	return f.explain()
 }
 
-// fences are the highest epochs in the databases that answer.
+// fences returns the highest epoch in each database that answers.
 func (l session) fences(ctx context.Context) map[string]int64 {
 	dbs, err := site.OpenDatabases(l.Config)
 	if err != nil {
-		return nil // the user may not be allowed to read the data source names
+		return nil // this user may not be allowed to read the data source names
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
@@ -68,7 +68,8 @@ func (l session) fences(ctx context.Context) map[string]int64 {
 	return found
 }
 
-// askNode returns a node's own status, or nil if the node cannot be reached: its page may listen on the loopback of another host.
+// askNode returns a node's own status, or nil if the node cannot be reached. For example, its page may listen on the loopback address of
+// another host.
 func askNode(ctx context.Context, address, node, lockKey string) *diagnose.Snapshot {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return nil
@@ -76,7 +77,7 @@ func askNode(ctx context.Context, address, node, lockKey string) *diagnose.Snaps
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
 	for _, scheme := range []string{"http", "https"} {
-		// Another host's node may have that address, too.
+		// A node on another host may listen at the same address.
 		s := askPage(ctx, url.URL{Scheme: scheme, Host: address, Path: "/api/v1/status"})
 		if s != nil && s.NodeID == node && s.LockKey == lockKey {
 			return s
@@ -94,8 +95,8 @@ func askPage(ctx context.Context, page url.URL) *diagnose.Snapshot {
 	client := http.Client{
 		Transport: &http.Transport{ // and no proxy
 			DisableKeepAlives: true,
-			// The request holds no secret, and the answer is as trustworthy as over http: a certificate for the address that a node
-			// listens at is rare.
+			// This client does not verify certificates, because few nodes have a certificate for the address at which they listen. The
+			// request holds no secret, and the answer is as trustworthy as over http.
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}, //nolint:gosec // see above
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -113,13 +114,13 @@ func askPage(ctx context.Context, page url.URL) *diagnose.Snapshot {
 	return &s
 }
 
-// facts are the input of an explanation.
+// facts contains the input of an explanation.
 type facts struct {
 	node, lockKey, redis string
 	poll                 time.Duration
-	p                    redislock.Picture
-	unseen               error              // why there is no picture
-	own                  *diagnose.Snapshot // the node's own status; nil: it was not reached
+	p                    redislock.ElectionState
+	unseen               error              // why the state could not be read
+	own                  *diagnose.Snapshot // the node's own status; nil if the node was not reached
 	fences               map[string]int64   // the highest epoch in each database that answered
 }
 
@@ -134,7 +135,8 @@ func (f facts) find(id string) (redislock.Node, bool) {
 func (f facts) explain() operate.Explanation {
 	x := operate.Explanation{NodeID: f.node, LockKey: f.lockKey}
 	if f.unseen != nil {
-		x.Reasons = because(operate.WhyRedis, "repair that first: without redis no node leads, and nothing else is known",
+		x.Reasons = because(operate.WhyRedis, "repair the connection to redis first: without redis no node leads, and nothing "+
+			"else is known",
 			"the election cannot be read from here: %v", f.unseen)
 		x.Reasons = append(x.Reasons, f.itself()...)
 		return x
@@ -150,12 +152,12 @@ func (f facts) explain() operate.Explanation {
 	return x
 }
 
-// because is one reason: its code, the remedy, and the text.
+// The function because returns one reason, with its code, remedy and text.
 func because(code, do, what string, args ...any) []operate.Why {
 	return []operate.Why{{Code: code, What: fmt.Sprintf(what, args...), Do: do}}
 }
 
-// forged reports an epoch that no term can follow.
+// forged reports an epoch that no later term can exceed.
 func (f facts) forged() []operate.Why {
 	known := int64(0)
 	for _, epoch := range f.fences {
@@ -165,18 +167,18 @@ func (f facts) forged() []operate.Why {
 	case !f.p.Forged:
 		return nil
 	case known > 0 && redislock.Plausible(f.p.Epoch, known, f.p.Now.UnixMilli()):
-		return nil // it was raised above that of a database, which every node counts from
+		return nil // a term has raised the epoch above the epoch in a database, so every node accepts it
 	}
 	consequence := "no node can lead"
 	if f.p.Owner != "" {
-		consequence = "no node can lead after the term that goes on"
+		consequence = "no node can lead after the present term"
 	}
-	return because("epoch_refused", "is redis' clock right? If so: baton fence reset",
-		"the epoch in redis is no number, or more than 30 days ahead of redis' clock: "+
+	return because("epoch_refused", "check redis' clock; if it is right, run baton fence reset",
+		"the epoch in redis is not a number, or more than 30 days ahead of redis' clock: "+
 			"it was written by hand, or that clock is wrong; %s", consequence)
 }
 
-// lock reports the holder of the lock.
+// lock reports which node holds the lock.
 func (f facts) lock() []operate.Why {
 	p := f.p
 	lease := fmt.Sprintf("lease %v left", text.Duration(p.Left))
@@ -189,7 +191,7 @@ func (f facts) lock() []operate.Why {
 	case p.Owner == "":
 		return nil
 	case p.Leader == "":
-		do := "is election.lock_key meant for both? If not, give one of them another key"
+		do := "does that client share election.lock_key with baton on purpose? If not, give one of them another key"
 		if p.Left < 0 {
 			do += "; if that client is gone for good: baton lock --break " + f.lockKey
 		}
@@ -204,17 +206,18 @@ func (f facts) lock() []operate.Why {
 		found = because("other_leads", do, "%s leads: %s", p.Leader, term)
 	}
 	if p.Left < 0 {
-		found = append(found, because("no_expiry", "the next renewal sets it again; if none comes: baton release --owner "+p.Owner,
-			"the lease's expiry was removed: if its leader dies, no node follows")...)
+		found = append(found, because("no_expiry", "the next renewal sets the expiry again; if no renewal comes: baton "+
+			"release --owner "+p.Owner,
+			"the expiry of the lease was removed: if the leader dies, no other node can take the lock")...)
 	}
 	if p.StepDown != "" {
-		found = append(found, because("stepping_down", "wait: it releases the lock when its work has ended",
+		found = append(found, because("stepping_down", "wait: that node releases the lock when its work has ended",
 			"%s is to step down, %s, and ends its work", p.Leader, p.StepDown)...)
 	}
 	return found
 }
 
-// silent reports whether a node has not been seen for too long.
+// silent reports whether a node has not registered for too long.
 func (f facts) silent(n redislock.Node) bool { return f.p.Now.Sub(n.Seen()) > SilentAfter(f.poll) }
 
 func (f facts) paused() []operate.Why {
@@ -226,7 +229,7 @@ func (f facts) paused() []operate.Why {
 		"the election is paused %s, since %s (%v)", f.p.Paused.Reason, text.Stamp(since), text.Duration(f.p.Now.Sub(since)))
 }
 
-// vacant reports why no node takes the free lock, or why others go first.
+// vacant reports why no node takes the free lock, or why other nodes have precedence.
 func (f facts) vacant() []operate.Why {
 	p := f.p
 	if p.Owner != "" {
@@ -243,29 +246,34 @@ func (f facts) vacant() []operate.Why {
 			"the lock is kept for %s for another %v, as the step-down asked for", p.ReservedFor, text.Duration(p.ReservedLeft))...)
 	}
 	if why := withdrawn(p); why != "" {
-		found = append(found, because("withdrawn", "repair what is named; baton keeps trying", "%s", why)...)
+		found = append(found, because("withdrawn", "repair the named cause; baton keeps trying", "%s", why)...)
 	}
 	own, _ := f.find(f.node)
 	for _, n := range p.Candidates() {
 		if n.Priority > own.Priority && n.ID != f.node && !own.Observer {
-			found = append(found, because("priority", "wait: if it does not take the lock within half a second, others do",
+			found = append(found, because("priority", "wait: if that node does not take the lock within half a second, other nodes do",
 				"%s has priority %d, above the %d of %s, and goes first", n.ID, n.Priority, own.Priority, f.node)...)
 		}
 	}
 	return found
 }
 
-// listed reports the entry of the node in the registry in Redis, or that it has none.
+// listed reports the content of the node's entry in Redis, or that there is no such entry.
 func (f facts) listed() []operate.Why {
 	n, ok := f.find(f.node)
-	if !ok {
+	switch {
+	case !ok && f.p.Cut:
+		return because("nodes_cut", "baton doctor says how to shorten the list",
+			"node %q is not among the %d entries of the list of nodes that were read; the list is longer", f.node, len(f.p.Nodes))
+	case !ok:
 		known := make([]string, len(f.p.Nodes))
 		for i, other := range f.p.Nodes {
 			known[i] = other.ID
 		}
-		do := fmt.Sprintf("is baton running there, under that node.id, with election.lock_key %q and the redis at %s?", f.lockKey, f.redis)
+		do := fmt.Sprintf("is baton running on that host, under that node.id, with election.lock_key %q and the "+
+			"redis at %s?", f.lockKey, f.redis)
 		return because(operate.WhyNeverSeen, do,
-			"no node %q has registered; known are: %s", f.node, cmp.Or(strings.Join(known, ", "), "none"))
+			"no node %q has registered; the known nodes are: %s", f.node, cmp.Or(strings.Join(known, ", "), "none"))
 	}
 	var found []operate.Why
 	if f.silent(n) && n.ID != f.p.Leader {
@@ -280,13 +288,13 @@ func (f facts) listed() []operate.Why {
 			"%s never leads: node.candidate is false in its configuration", f.node)...)
 	}
 	if coolDown := CoolDownOf(f.p, f.node); coolDown != "" {
-		found = append(found, because("aside", "repair what is named; it campaigns again on its own, sooner if no other node leads",
+		found = append(found, because("aside", "repair the named cause; the node campaigns again by itself, sooner if no other node leads",
 			"%s stands aside %s", f.node, coolDown)...)
 	}
 	return found
 }
 
-// itself reports what only the node knows.
+// The method itself reports facts that only the explained node knows.
 func (f facts) itself() []operate.Why {
 	if f.own == nil {
 		return nil
@@ -302,7 +310,7 @@ func (f facts) itself() []operate.Why {
 	return found
 }
 
-// drift reports a node whose jobs are not the leader's: such a node may lead nevertheless.
+// drift reports a node whose jobs differ from the leader's jobs. Such a node may still lead.
 func (f facts) drift() []operate.Why {
 	own, ok := f.find(f.node)
 	leader, led := f.find(f.p.Leader)
@@ -310,11 +318,11 @@ func (f facts) drift() []operate.Why {
 		return nil
 	}
 	return because("config_drift", "compare baton config show on both hosts",
-		"the jobs of %s (%s) are not those of %s, which leads (%s): a leader runs its own",
+		"the jobs of %s (%s) are not those of %s, which leads (%s): a leader runs the jobs of its own configuration",
 		f.node, own.ConfigHash, leader.ID, leader.ConfigHash)
 }
 
-// rewound reports databases that know a higher epoch than Redis does.
+// rewound reports databases with a higher epoch than the epoch in Redis.
 func (f facts) rewound() []operate.Why {
 	var found []operate.Why
 	for name, epoch := range f.fences {
@@ -323,7 +331,7 @@ func (f facts) rewound() []operate.Why {
 				"database %q has recorded epoch %d, more than 30 days ahead of redis' clock: "+
 					"a job's fence was not written by baton, and its flushes fail", name, epoch)...)
 		} else if epoch > f.p.Epoch {
-			found = append(found, because("fence_ahead", "nothing: the leader raises its epoch above it before it writes there",
+			found = append(found, because("fence_ahead", "do nothing: the leader raises its epoch above this epoch before it writes there",
 				"database %q has recorded epoch %d, above the %d of redis, which has lost data or was restored", name, epoch, f.p.Epoch)...)
 		}
 	}

@@ -11,13 +11,13 @@ import (
 	"baton/internal/redislock"
 )
 
-// drawnFacts are those of db2, which stands by for db1; changes make them others.
+// drawnFacts returns the facts of db2, which is a standby of db1, after changes were applied.
 func drawnFacts(changes ...func(*facts)) facts {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	node := func(id string) redislock.Node {
-		return redislock.Node{ID: id, SeenMS: now.Add(-time.Second).UnixMilli(), Presence: redislock.Presence{ConfigHash: "c1"}}
+		return redislock.Node{ID: id, SeenMS: now.Add(-time.Second).UnixMilli(), NodeInfo: redislock.NodeInfo{ConfigHash: "c1"}}
 	}
-	f := facts{node: "db2", lockKey: "reports", redis: "10.0.0.1:6379", poll: 2 * time.Second, p: redislock.Picture{
+	f := facts{node: "db2", lockKey: "reports", redis: "10.0.0.1:6379", poll: 2 * time.Second, p: redislock.ElectionState{
 		Now: now, Owner: "o", Leader: "db1", Epoch: 42, Since: now.Add(-time.Hour), Left: 8 * time.Second, TTL: 10 * time.Second,
 		Nodes: []redislock.Node{node("db1"), node("db2")},
 	}}
@@ -39,22 +39,22 @@ func TestEveryReasonIsToldWithWhatToDo(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		facts facts
-		want  []string // "code: part of the text → part of what to do", in order
+		want  []string // "code: part of the text → part of the remedy", in order
 	}{
 		"leads":           {drawnFacts(leading), []string{"leads: db1 leads: epoch 42, for 1h, lease 8s left → "}},
 		"leads, draining": {drawnFacts(leading, func(f *facts) { f.p.StepDown = "asked by ada" }), []string{"leads:  → ", "stepping_down: db1 is to step down, asked by ada → wait"}},
 		"leads, paused":   {drawnFacts(leading, paused), []string{"leads:  → ", "paused: by ada: upgrade, since 2026-01-02 03:03:05 UTC (1m) → baton resume"}},
-		"no expiry":       {drawnFacts(endless), []string{"other_leads: without an expiry → ", "no_expiry: no node follows → baton release --owner o"}},
+		"no expiry":       {drawnFacts(endless), []string{"other_leads: without an expiry → ", "no_expiry: no other node can take the lock → baton release --owner o"}},
 		"another leads":   {drawnFacts(), []string{"other_leads: db1 leads: epoch 42, for 1h, lease 8s left → baton stepdown --to db2"}},
 		"never seen": {drawnFacts(func(f *facts) { f.node = "db9" }),
-			[]string{"other_leads: db1 leads → ", `never_seen: no node "db9" has registered; known are: db1, db2 → election.lock_key "reports" and the redis at 10.0.0.1:6379?`}},
-		"nobody at all": {drawnFacts(vacated, func(f *facts) { f.p.Nodes = nil }), []string{"never_seen: known are: none → is baton running there"}},
+			[]string{"other_leads: db1 leads → ", `never_seen: no node "db9" has registered; the known nodes are: db1, db2 → election.lock_key "reports" and the redis at 10.0.0.1:6379?`}},
+		"nobody at all": {drawnFacts(vacated, func(f *facts) { f.p.Nodes = nil }), []string{"never_seen: the known nodes are: none → is baton running on that host"}},
 		"gone": {drawnFacts(func(f *facts) { f.p.Nodes[1].SeenMS = f.p.Now.Add(-time.Hour).UnixMilli() }),
 			[]string{"other_leads:  → ", "not_seen: db2 was last seen 1h ago: its process is down, or cut off from redis → systemctl status baton"}},
 		"silent": {drawnFacts(func(f *facts) { f.p.Nodes[1].SeenMS = f.p.Now.Add(-40 * time.Second).UnixMilli() }),
 			[]string{"other_leads:  → ", "not_seen: db2 was last seen 40s ago → systemctl status baton"}},
 		"no candidate":   {drawnFacts(onlooker), []string{"other_leads:  → ", "observer: db2 never leads: node.candidate is false → node.candidate: true"}},
-		"foreign":        {drawnFacts(foreign), []string{"foreign: not baton (owner o), lease 8s left → meant for both?"}},
+		"foreign":        {drawnFacts(foreign), []string{"foreign: not baton (owner o), lease 8s left → on purpose?"}},
 		"foreign, stuck": {drawnFacts(foreign, endless), []string{"foreign: without an expiry → baton lock --break reports"}},
 		"aside": {drawnFacts(func(f *facts) {
 			f.p.CoolDowns = map[string]redislock.CoolDown{"db2": {Left: time.Minute, Reason: `database "main" is away`}}
@@ -79,7 +79,7 @@ func TestEveryReasonIsToldWithWhatToDo(t *testing.T) {
 			[]string{"other_leads:  → ", "config_drift: the jobs of db2 (c2) are not those of db1, which leads (c1) → config show"}},
 		"forged": {drawnFacts(vacated, func(f *facts) { f.p.Forged = true }), []string{"epoch_refused: more than 30 days ahead of redis' clock: it was written by hand, or that clock is wrong; no node can lead → baton fence reset"}},
 		"forged while led": {drawnFacts(func(f *facts) { f.p.Forged = true }),
-			[]string{"epoch_refused: no node can lead after the term that goes on → baton fence reset", "other_leads:  → "}},
+			[]string{"epoch_refused: no node can lead after the present term → baton fence reset", "other_leads:  → "}},
 		"fence forged": {drawnFacts(func(f *facts) { f.fences = map[string]int64{"main": 1<<53 - 3} }),
 			[]string{"other_leads:  → ", `fence_refused: database "main" has recorded epoch 9007199254740989, more than 30 days ahead of redis' clock → baton fence list`}},
 		"raised above a database, by a clock that was repaired since": {drawnFacts(func(f *facts) {
@@ -93,8 +93,8 @@ func TestEveryReasonIsToldWithWhatToDo(t *testing.T) {
 		}),
 			[]string{"other_leads:  → ", "node_without_redis: db2 itself does not reach redis: refused → its connection to 10.0.0.1:6379"}},
 		"just stepped down": {drawnFacts(vacated, func(f *facts) {
-			f.own = &diagnose.Snapshot{Redis: diagnose.Redis{OK: true}, WaitingCode: elector.CodeCoolDown, Waiting: "stands aside for another 1.2s, so that others go first: asked by ada"}
-		}), []string{"aside: db2 stands aside for another 1.2s, so that others go first: asked by ada → wait"}},
+			f.own = &diagnose.Snapshot{Redis: diagnose.Redis{OK: true}, WaitingCode: elector.CodeCoolDown, Waiting: "stands aside for another 1.2s, so that other nodes can lead first: asked by ada"}
+		}), []string{"aside: db2 stands aside for another 1.2s, so that other nodes can lead first: asked by ada → wait"}},
 		"redis unreachable": {drawnFacts(func(f *facts) { f.unseen = errors.New("connection refused") }), []string{"redis_unreachable: cannot be read from here: connection refused → no node leads"}},
 		"everything": {drawnFacts(vacated, paused, onlooker, func(f *facts) {
 			f.p.Quarantine, f.p.ReservedFor, f.p.ReservedLeft = time.Second, "db1", time.Second

@@ -24,44 +24,43 @@ type FenceState struct {
 	LockKey  string `json:"lock_key"`
 	Epoch    int64  `json:"epoch"`
 	Owner    string `json:"owner"`
-	// Refused reports an epoch that is more than 30 days ahead of Redis' clock: no term can
-	// get above it.
+	// Refused means that the epoch is more than 30 days ahead of Redis' clock, so that no term can exceed it.
 	Refused bool `json:"refused"`
 }
 
 // EpochState is the epoch of a lock in Redis.
 type EpochState struct {
 	LockKey string `json:"lock_key"`
-	Epoch   int64  `json:"epoch"` // 0 where it is no number
+	Epoch   int64  `json:"epoch"` // 0 if the value is no number
 	Refused bool   `json:"refused"`
 }
 
-// Fences are the epochs of the configuration's locks and the fences of its jobs.
+// Fences contains the epochs of the configuration's locks and the fences of its jobs.
 type Fences struct {
 	Locks  []EpochState `json:"locks"`
 	Fences []FenceState `json:"fences"`
-	// Now is Redis' time: Refused is judged by it.
+	// Now is the time of Redis' clock, which decides Refused.
 	Now time.Time `json:"now"`
 }
 
-// Refused reports whether any of them keeps a node from leading or writing.
+// Refused reports whether an epoch or a fence prevents a node from leading or writing.
 func (f Fences) Refused() bool {
 	return slices.ContainsFunc(f.Locks, func(l EpochState) bool { return l.Refused }) ||
 		slices.ContainsFunc(f.Fences, func(s FenceState) bool { return s.Refused })
 }
 
-// FencesOptions are how to reset fences.
+// FencesOptions contains the options of ResetFences.
 type FencesOptions struct {
 	Reason  string // for the event history
 	Version string
-	// Note gets a text for people about each step.
+	// Note is called with a text for people at each step.
 	Note func(text string)
-	// Exit ends the process at once, if a database still works when the lock may be
-	// another node's.
+	// Exit must end the process immediately. It is called if a database is still working at a time when another node may have the lock.
 	Exit func(code int)
 }
 
-// ListFences reads the epochs and the fences. A database that does not answer is an error; the others are returned beside it.
+// ListFences reads the epochs and the fences. If a database does not answer, it returns an error together with the fences in the other
+// databases.
 func ListFences(ctx context.Context, c config.Config) (_ Fences, err error) {
 	r, err := openFences(c)
 	if err != nil {
@@ -71,11 +70,11 @@ func ListFences(ctx context.Context, c config.Config) (_ Fences, err error) {
 	return r.read(ctx)
 }
 
-// ResetFences replaces the fences whose epochs no term can follow, and makes Redis forget such an epoch of a lock. It takes the locks of
-// these jobs as a node does, one after the other, and waits one lease, so that no earlier leader trusts its own any longer. It returns
-// the fences that were replaced. Jobs of these locks do not run meanwhile.
+// ResetFences replaces the fences whose epochs no term can exceed, and resets such an epoch of a lock in Redis. It takes the locks of the
+// affected jobs as a node does, one after the other. It then waits for as long as a lease lasts, so that no earlier leader still trusts its
+// lease. It returns the replaced fences. While it holds a lock, the lock's jobs do not run.
 func ResetFences(ctx context.Context, c config.Config, o FencesOptions) (reset []FenceState, err error) {
-	c.Node.ID += "-fence-reset" // every client that has held the lock is listed under its node id
+	c.Node.ID += "-fence-reset" // the list of nodes contains every client that has held the lock, under its node id
 	c.Node.Priority = config.MaxPriority
 	r, err := openFences(c)
 	if err != nil {
@@ -103,17 +102,18 @@ func ResetFences(ctx context.Context, c config.Config, o FencesOptions) (reset [
 	return reset, nil
 }
 
-// clocksAgree is an error if Redis' clock cannot tell which epochs are ahead: a clock that is behind would lower sound fences.
+// clocksAgree returns an error if Redis' clock is too wrong to show which epochs are ahead. With a clock that is behind, ResetFences would
+// lower correct fences.
 func clocksAgree(redis, host time.Time) error {
 	const most = 24 * time.Hour
 	if apart := redis.Sub(host).Abs(); apart > most {
-		return fmt.Errorf("the clocks of redis (%s) and of this host (%s) are %v apart: set the wrong one right first",
+		return fmt.Errorf("the clocks of redis (%s) and of this host (%s) are %v apart: correct the wrong clock first",
 			redis.UTC().Format(time.RFC3339), host.UTC().Format(time.RFC3339), apart.Round(time.Hour))
 	}
 	return nil
 }
 
-// fenceStores holds the connections that fences are read and replaced by.
+// fenceStores contains the connections for reading and replacing fences.
 type fenceStores struct {
 	config config.Config
 	locks  *site.Locks
@@ -137,7 +137,7 @@ func (d *fenceStores) close() error { return errors.Join(d.locks.Close(), d.dbs.
 func (d *fenceStores) read(ctx context.Context) (Fences, error) {
 	found := Fences{Locks: []EpochState{}, Fences: []FenceState{}}
 	for _, key := range d.config.LockKeys() {
-		p, err := d.locks.Picture(ctx, key)
+		p, err := d.locks.State(ctx, key)
 		if err != nil {
 			return found, err
 		}
@@ -152,7 +152,7 @@ func (d *fenceStores) read(ctx context.Context) (Fences, error) {
 	for name, jobs := range site.JobsByDatabase(d.config) {
 		db := d.dbs[name]
 		if db == nil {
-			continue // of jobs that run commands
+			continue // this database is used only by jobs that run commands
 		}
 		fences, err := d.ask(ctx, db, jobs)
 		if err != nil {
@@ -175,17 +175,17 @@ func (d *fenceStores) ask(ctx context.Context, db *sql.Store, jobs []string) ([]
 
 // reset replaces the fences of the jobs under one lock.
 func (d *fenceStores) reset(ctx context.Context, lock EpochState, refused []FenceState, o FencesOptions) ([]FenceState, error) {
-	before, err := d.locks.Picture(ctx, lock.LockKey)
+	before, err := d.locks.State(ctx, lock.LockKey)
 	if err != nil {
 		return nil, err
 	}
 	if lock.Refused {
 		broken, err := d.locks.BreakUp(ctx, lock.LockKey, o.Reason)
-		if err != nil && !errors.Is(err, redislock.ErrNotHeld) { // repaired meanwhile
+		if err != nil && !errors.Is(err, redislock.ErrNotHeld) { // another process has repaired the epoch in the meantime
 			return nil, err
 		}
 		left := broken.Left.Round(time.Millisecond)
-		o.Note(fmt.Sprintf("lock %q: redis forgets epoch %d; no node leads for %v", lock.LockKey, lock.Epoch, left))
+		o.Note(fmt.Sprintf("lock %q: epoch %d was removed from redis; no node leads for %v", lock.LockKey, lock.Epoch, left))
 	}
 	if len(refused) == 0 {
 		return nil, nil
@@ -231,10 +231,10 @@ func (d *fenceStores) reset(ctx context.Context, lock EpochState, refused []Fenc
 	return done, errors.Join(el.Run(ctx), failed)
 }
 
-// makeRoom asks the leader to hand the lock to this process, until it has it.
+// makeRoom asks the leader to hand the lock to this process, until this process holds the lock.
 func (d *fenceStores) makeRoom(ctx context.Context, lockKey string, o FencesOptions) {
 	for every := d.config.Election.PollInterval; ; {
-		p, err := d.locks.Picture(ctx, lockKey)
+		p, err := d.locks.State(ctx, lockKey)
 		if err == nil && p.Leader == d.config.Node.ID {
 			return
 		}
@@ -247,11 +247,11 @@ func (d *fenceStores) makeRoom(ctx context.Context, lockKey string, o FencesOpti
 	}
 }
 
-// replace is the work of the term.
+// replace waits for as long as a lease lasts, and then replaces the refused fences, while this process leads.
 func (d *fenceStores) replace(
 	ctx context.Context, term *elector.Term, lease time.Duration, refused []FenceState, o FencesOptions,
 ) (done []FenceState, err error) {
-	o.Note(fmt.Sprintf("taken, epoch %d; waiting %v, until no earlier leader trusts its lease", term.Epoch(), lease))
+	o.Note(fmt.Sprintf("the lock is taken, epoch %d; waiting %v, until no earlier leader trusts its lease", term.Epoch(), lease))
 	if err := rest(ctx, lease); err != nil {
 		return nil, fmt.Errorf("nothing was changed: the lock was not kept: %w", context.Cause(ctx))
 	}

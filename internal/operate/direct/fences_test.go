@@ -14,7 +14,7 @@ func TestFencesAreNotResetByAClockThatMayBeWrong(t *testing.T) {
 		}
 	}
 	for _, apart := range []time.Duration{-31 * 24 * time.Hour, 25 * time.Hour} {
-		if err := clocksAgree(now.Add(apart), now); err == nil || !strings.Contains(err.Error(), "set the wrong one right first") {
+		if err := clocksAgree(now.Add(apart), now); err == nil || !strings.Contains(err.Error(), "correct the wrong clock first") {
 			t.Errorf("%v apart: %v; want what to do", apart, err)
 		}
 	}

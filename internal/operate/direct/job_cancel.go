@@ -12,9 +12,9 @@ import (
 	"baton/internal/redisledger"
 )
 
-// cancelJob makes the leader end a run of a job. Without a run's ID it ends all runs, and drops waiting runs and retries. It returns when
-// the leader has cancelled them; they may still be ending. It is refused if no node leads, or if the job is unknown: not configured, and
-// without a run that goes on.
+// cancelJob makes the leader end a run of a job. Without a run's ID the leader ends all runs, and drops waiting runs and retries. cancelJob
+// returns when the leader has cancelled the runs, which may still be ending. It returns an error if no node leads, or if the job is not
+// configured and has no run in progress.
 func cancelJob(ctx context.Context, l session, o operate.Order) (operate.Outcome, error) {
 	v, err := l.under(o.Job)
 	if errors.Is(err, operate.ErrNoJob) {
@@ -55,7 +55,7 @@ func cancelJob(ctx context.Context, l session, o operate.Order) (operate.Outcome
 	return out, nil
 }
 
-// cancelled makes the outcome of a cancellation.
+// cancelled returns the outcome of a cancellation.
 func cancelled(name string, answer redisledger.Cancelled) operate.Outcome {
 	out := operate.Outcome{Code: operate.CodeDone, Runs: answer.Runs, Retry: answer.Retry}
 	var texts []string
@@ -63,7 +63,7 @@ func cancelled(name string, answer redisledger.Cancelled) operate.Outcome {
 		texts = append(texts, "run "+id+" has the order to end")
 	}
 	if out.Retry > 0 {
-		texts = append(texts, fmt.Sprintf("attempt %d, which was to come, is dropped", out.Retry))
+		texts = append(texts, fmt.Sprintf("the pending attempt %d is dropped", out.Retry))
 	}
 	if out.Text = strings.Join(texts, "; "); out.Text == "" {
 		out.Code, out.Text = operate.CodeNothing, fmt.Sprintf("job %q has no open run and no retry: nothing was cancelled", name)
@@ -71,7 +71,7 @@ func cancelled(name string, answer redisledger.Cancelled) operate.Outcome {
 	return out
 }
 
-// underWhichRuns finds a run of a job that the configuration no longer has.
+// underWhichRuns finds the election of a running job that is no longer in the configuration.
 func (l session) underWhichRuns(ctx context.Context, name string, unknown error) (View, error) {
 	for _, v := range l.views() {
 		if s, err := v.state(ctx, name); err == nil && len(s.Running) > 0 {
@@ -81,7 +81,7 @@ func (l session) underWhichRuns(ctx context.Context, name string, unknown error)
 	return View{}, unknown
 }
 
-// awaitCancelled waits until the leader answers an order, or takes the order back.
+// awaitCancelled waits until the leader answers an order. After a time limit it withdraws the order.
 func (v View) awaitCancelled(ctx context.Context, order redisledger.Cancel, leader string) (redisledger.Cancelled, error) {
 	deadline := time.Now().Add(AskFor)
 	for wait := glance; ; wait = min(2*wait, slowest) {
@@ -104,7 +104,7 @@ func (v View) awaitCancelled(ctx context.Context, order redisledger.Cancel, lead
 			return redisledger.Cancelled{}, fmt.Errorf("it is not known which runs of job %q were cancelled; see baton job show %s: %w",
 				order.Job, order.Job, errors.Join(err, failed, ctx.Err()))
 		case ctx.Err() != nil:
-			return redisledger.Cancelled{}, fmt.Errorf("withdrawn before anything was cancelled: %w", ctx.Err())
+			return redisledger.Cancelled{}, fmt.Errorf("the order was withdrawn before any run was cancelled: %w", ctx.Err())
 		}
 		return redisledger.Cancelled{}, notTaken(leader, "the order")
 	}

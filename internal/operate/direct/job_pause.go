@@ -10,7 +10,7 @@ import (
 	"baton/internal/redisledger"
 )
 
-// pauseJob makes every leader skip a job, or with "" all jobs, until it is resumed, or until a time if that is not zero.
+// pauseJob makes every leader skip a job until the job is resumed, or until the time o.Until if that is set. The job "" means all jobs.
 func pauseJob(ctx context.Context, l session, o operate.Order) (operate.Outcome, error) {
 	out, _, err := l.changePause(ctx, o.Job, func(ctx context.Context, l *redisledger.Ledger) (*redisledger.JobPause, error) {
 		return l.Pause(ctx, o.Job, o.Signature(), o.Until)
@@ -20,7 +20,7 @@ func pauseJob(ctx context.Context, l session, o operate.Order) (operate.Outcome,
 	}
 	out.Code, out.Text = operate.CodeDone, whichJobs(o.Job)+" paused"
 	if out.Was != nil {
-		out.Text += " already; the reason is a new one"
+		out.Text += " already; the reason was replaced"
 	}
 	if !o.Until.IsZero() {
 		out.Text += ", until " + o.Until.In(l.zone(o.Job)).Format("2006-01-02 15:04:05 -07:00")
@@ -28,8 +28,8 @@ func pauseJob(ctx context.Context, l session, o operate.Order) (operate.Outcome,
 	return out, nil
 }
 
-// resumeJob ends the pause of a job, or with "" the one of all. Neither ends the other. Redis keeps no trace of a finished pause, nor of
-// its end: only the log of the node that got the order does.
+// resumeJob ends the pause of a job, or with the job "" the pause of all jobs. These two pauses do not end each other. Redis keeps no
+// record of a pause that has ended. Only the log of the node that got the order shows it.
 func resumeJob(ctx context.Context, l session, o operate.Order) (operate.Outcome, error) {
 	out, views, err := l.changePause(ctx, o.Job, func(ctx context.Context, l *redisledger.Ledger) (*redisledger.JobPause, error) {
 		return l.Resume(ctx, o.Job)
@@ -58,11 +58,10 @@ func whichJobs(name string) string {
 	return fmt.Sprintf("job %q is", name)
 }
 
-// pauseChange pauses or resumes jobs, and returns the pause that there was.
+// pauseChange pauses or resumes jobs, and returns the pause that existed before.
 type pauseChange func(context.Context, *redisledger.Ledger) (*redisledger.JobPause, error)
 
-// changePause does something to the pause of a job, or to that of all in every election
-// that has jobs.
+// changePause changes the pause of a job, or the pause of all jobs in every election that has jobs.
 func (l session) changePause(ctx context.Context, name string, do pauseChange) (operate.Outcome, []View, error) {
 	views := l.views()
 	if name != "" {

@@ -15,9 +15,9 @@ import (
 	"baton/internal/redisledger"
 )
 
-// runJob makes the leader run a job now. It returns when the run has begun, or waits for another run as the job's overlap says. It is
-// refused if no node leads, or if the job is unknown, paused, or running where its overlap forbids that and force is not set. The job
-// runs once or not at all, even if the leader changes meanwhile.
+// runJob makes the leader run a job now. It returns when the run has begun, or when the run waits for another run because of the job's
+// overlap. It returns an error if no node leads, or if the job is unknown or paused. It also returns an error if the job is running, its
+// overlap forbids a second run, and force is not set. The job runs at most once, even if the leader changes at the same time.
 func runJob(ctx context.Context, l session, o operate.Order) (operate.Outcome, error) {
 	v, err := l.under(o.Job)
 	if err != nil {
@@ -35,7 +35,7 @@ func runJob(ctx context.Context, l session, o operate.Order) (operate.Outcome, e
 	request := redisledger.Request{Job: o.Job, ID: id, By: o.Signature(), Force: o.Force}
 	leader, err := v.leads(ctx)
 	if err != nil && (o.RunID == "" || !errors.Is(err, operate.ErrNoLeader) || !v.waits(ctx, request)) {
-		return operate.Outcome{}, err // otherwise the next leader may take it, and "nothing is done" would be false
+		return operate.Outcome{}, err // otherwise the next leader may take the request, and "nothing is done" would be false
 	}
 	ask, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
@@ -53,11 +53,11 @@ func runJob(ctx context.Context, l session, o operate.Order) (operate.Outcome, e
 	return startedOf(o.Job, run), nil
 }
 
-// requested finds the run of an order that was given before, and lost its reply. Of two equal orders at the same time, the ledger lets
-// only one be carried out. It does not find a run that the history no longer has.
+// requested finds the run of an earlier order whose reply was lost. If two equal orders arrive at the same time, the ledger accepts only
+// one of them. requested does not find a run that is no longer in the history.
 func (v View) requested(ctx context.Context, o operate.Order) (run operate.JobRun, known bool, err error) {
 	if !runID.MatchString(o.RunID) {
-		return run, true, fmt.Errorf("%w: run_id %q: want a UUID of your own, in lower case, or none", operate.ErrInvalid, o.RunID)
+		return run, true, fmt.Errorf("%w: run_id %q: write a new UUID in lower case, or no run_id", operate.ErrInvalid, o.RunID)
 	}
 	rec, refused, err := v.findRun(ctx, o.Job, o.RunID, searched)
 	switch {
@@ -71,10 +71,10 @@ func (v View) requested(ctx context.Context, o operate.Order) (run operate.JobRu
 	return operate.JobRun{Job: o.Job, Run: *rec}, true, nil
 }
 
-// runID is a UUID, as baton and others write it.
+// runID matches a UUID in the form that baton and other programs use.
 var runID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// startedOf is the outcome of an order to run a job; zero, if there is no run.
+// startedOf returns the outcome of an order to run a job. It returns the zero Outcome if there is no run.
 func startedOf(name string, run operate.JobRun) operate.Outcome {
 	if run.Run.ID == "" {
 		return operate.Outcome{}
@@ -88,16 +88,16 @@ func startedOf(name string, run operate.JobRun) operate.Outcome {
 	return out
 }
 
-// paused says how the pause that refuses a run is ended.
+// paused returns the error for a run of a paused job. The error says how to end the pause.
 func (v View) paused(ctx context.Context, name string, reason string) error {
 	which := name
 	if s, err := v.state(ctx, name); err == nil && s.Paused != nil && s.Paused.All {
 		which = "--all"
 	}
-	return fmt.Errorf("job %q is paused %s; baton job resume %s ends that", name, reason, which)
+	return fmt.Errorf("job %q is paused %s; baton job resume %s ends the pause", name, reason, which)
 }
 
-// awaitStart waits until the leader answers a request, or takes the request back.
+// awaitStart waits until the leader answers a request. After a time limit it withdraws the request.
 func (v View) awaitStart(ctx context.Context, request redisledger.Request, leader string) (operate.JobRun, error) {
 	deadline := time.Now().Add(AskFor)
 	for wait := glance; ; wait = min(2*wait, slowest) {
@@ -119,13 +119,13 @@ func (v View) awaitStart(ctx context.Context, request redisledger.Request, leade
 	}
 }
 
-// withdraw takes back a request that was not answered in time, or finds its answer.
+// withdraw withdraws a request that was not answered in time, or returns the answer if there is one.
 func (v View) withdraw(ctx context.Context, request redisledger.Request, leader string, unread error) (operate.JobRun, error) {
 	back, cancel := context.WithTimeout(context.WithoutCancel(ctx), site.CommandTimeout)
 	defer cancel()
 	withdrawn, failed := v.Ledger.Withdraw(back, request)
 	if failed == nil && !withdrawn {
-		// The leader claimed or refused it in this moment; or another try of the same order has withdrawn it already.
+		// The leader has answered the request at this moment, or another attempt with the same order has already withdrawn the request.
 		rec, refused, err := v.findRun(back, request.Job, request.ID, latest)
 		switch {
 		case err == nil && refused != "":
@@ -140,20 +140,20 @@ func (v View) withdraw(ctx context.Context, request redisledger.Request, leader 
 		return operate.JobRun{}, fmt.Errorf("run %s was requested, and it is not known whether it began: %w",
 			request.ID, errors.Join(unread, failed))
 	case ctx.Err() != nil:
-		return operate.JobRun{}, fmt.Errorf("withdrawn before it began: %w", ctx.Err())
+		return operate.JobRun{}, fmt.Errorf("the request was withdrawn before the run began: %w", ctx.Err())
 	case leader == "":
 		return operate.JobRun{}, fmt.Errorf("the request was withdrawn after %v: %w", AskFor, operate.ErrNoLeader)
 	}
 	return operate.JobRun{}, notTaken(leader, "the request")
 }
 
-// notTaken is the error of an order that the leader has not taken in time.
+// notTaken returns the error of an order that the leader has not taken in time.
 func notTaken(leader, order string) error {
-	const why = "it may be stepping down, or cut off from redis; see baton status"
-	return fmt.Errorf("%s has not taken %s within %v, so it was withdrawn: %s", leader, order, AskFor, why)
+	const why = "that node may be stepping down, or cut off from redis; see baton status"
+	return fmt.Errorf("%s did not accept %s within %v, so it was withdrawn: %s", leader, order, AskFor, why)
 }
 
-// queued reports whether a request waits at the leader for another run to end.
+// queued reports whether the leader has taken the request and waits for another run to end.
 func (v View) queued(ctx context.Context, request redisledger.Request) bool {
 	r, ok := v.waiting(ctx, request)
 	return ok && r.Queued
@@ -176,8 +176,8 @@ func (v View) waiting(ctx context.Context, request redisledger.Request) (r redis
 	return o.Requests[at], true
 }
 
-// findRun looks for a run by its ID: among those that go on, and the last entries of the history. Without such a run it returns nil, and
-// the reason if the run was refused.
+// findRun looks for a run by its ID among the runs in progress and the last entries of the history. It returns nil if there is no such run.
+// If the run was refused, it also returns the reason.
 func (v View) findRun(ctx context.Context, name, id string, among int) (run *diagnose.Run, refused string, err error) {
 	s, err := v.state(ctx, name)
 	if err != nil {
@@ -203,7 +203,7 @@ func (v View) findRun(ctx context.Context, name, id string, among int) (run *dia
 	rec, err := v.Ledger.FindRun(ctx, name, id, among)
 	switch {
 	case rec != nil:
-		return runOf(rec), "", nil // with its output, which the last result has not
+		return runOf(rec), "", nil // the history entry has the output, which the last result does not contain
 	case j.LastRun.ID == id:
 		return j.LastRun, "", err
 	}

@@ -9,8 +9,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// The same order, given twice at once, waits twice, and the one whose time is over first withdraws it: the other must
-// not take that for a run that began.
+// TestARequestThatAnotherWithdrewHasNotBegun checks the same order, given twice at the same time. Both calls wait, and the call whose time
+// limit ends first withdraws the order. The other call must not report that the run has begun.
 func TestARequestThatAnotherWithdrewHasNotBegun(t *testing.T) {
 	c := config.Default()
 	c.Redis.URL = testsupport.StartRedis(t).URL()

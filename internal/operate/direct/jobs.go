@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"baton/internal/config"
 	"baton/internal/daemon/site"
 	"baton/internal/daemon/tasks"
 	"baton/internal/diagnose"
@@ -14,38 +15,46 @@ import (
 )
 
 const (
-	// AskFor is how long an order is valid: a later leader must not carry out an order that its sender has given up.
+	// AskFor is how long an order is valid. After that time no leader may carry out the order, because its sender has given up.
 	AskFor = 15 * time.Second
-	// slowest is the longest interval between two looks for the effect of an order; the first interval is [glance].
+	// slowest is the longest interval between two reads while a command waits for the effect of an order. The first interval is [glance].
 	slowest = 200 * time.Millisecond
-	// latest is how many entries of a history are searched, again and again, for an entry that was just made; searched is all that a
-	// history may keep, for one look.
+	// The constant latest is the number of history entries that are read repeatedly, to find an entry that was just made. The constant
+	// searched is the maximum number of entries in a history, and is used for a single search.
 	latest, searched = 100, 10_000
 )
 
-// under is the election that a job runs under, and refuses a job that the configuration
-// does not have.
+// The method under returns the election that a job runs under. It returns an error if the configuration does not contain the job.
 func (l session) under(name string) (View, error) {
+	j, err := jobNamed(l.Config, name)
+	if err != nil {
+		return View{}, err
+	}
+	return l.view(j.Lock), nil
+}
+
+// jobNamed returns the job with a name from the configuration.
+func jobNamed(c config.Config, name string) (config.Job, error) {
 	var have []string
-	for _, j := range l.Config.Jobs {
+	for _, j := range c.Jobs {
 		if j.Name == name {
-			return l.view(j.Lock), nil
+			return j, nil
 		}
 		have = append(have, j.Name)
 	}
-	return View{}, operate.NoJob(name, have)
+	return config.Job{}, operate.NoJob(name, have)
 }
 
-// picture reads the state of the election.
-func (v View) picture(ctx context.Context) (redislock.Picture, error) {
+// electionState reads the state of the election.
+func (v View) electionState(ctx context.Context) (redislock.ElectionState, error) {
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
-	return v.Election.Picture(ctx, 1)
+	return v.Election.State(ctx, 1)
 }
 
-// leads returns the leader if it takes orders; [operate.ErrNoLeader] if no node does.
+// leads returns the leader if the leader takes orders. It returns [operate.ErrNoLeader] if no node leads.
 func (v View) leads(ctx context.Context) (nodeID string, err error) {
-	p, err := v.picture(ctx)
+	p, err := v.electionState(ctx)
 	switch {
 	case err != nil:
 		return "", err
@@ -57,7 +66,7 @@ func (v View) leads(ctx context.Context) (nodeID string, err error) {
 	return p.Leader, nil
 }
 
-// state is how one job stands.
+// state returns the state of one job.
 func (v View) state(ctx context.Context, name string) (redisledger.JobState, error) {
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
@@ -68,7 +77,7 @@ func (v View) state(ctx context.Context, name string) (redisledger.JobState, err
 	return states[0], nil
 }
 
-// zone is the time zone that a job is scheduled in, with "" that of jobs without one.
+// zone returns the time zone of a job's schedule. The name "" means the zone of jobs without their own zone.
 func (l session) zone(name string) *time.Location {
 	zone := l.Config.Defaults.TimeZone
 	for _, j := range l.Config.Jobs {
@@ -82,10 +91,10 @@ func (l session) zone(name string) *time.Location {
 	return time.UTC
 }
 
-// Zone is the time zone that a job is scheduled in.
+// Zone returns the time zone of a job's schedule.
 func (s *Site) Zone(_ context.Context, name string) *time.Location { return s.session().zone(name) }
 
-// Configured are the jobs as they are configured.
+// Configured returns the jobs of the configuration.
 func (s *Site) Configured(context.Context) []diagnose.Job {
 	var all []tasks.Task
 	for _, j := range s.node.Access().Config.Jobs {
@@ -96,7 +105,17 @@ func (s *Site) Configured(context.Context) []diagnose.Job {
 	return ConfiguredJobs(all, time.Now().UTC())
 }
 
-// History has the entries of a job's history.
+// Definition returns a job's resolved configuration.
+func (s *Site) Definition(ctx context.Context, job string) (string, error) {
+	for _, j := range s.Configured(ctx) {
+		if j.Name == job {
+			return j.Definition, nil
+		}
+	}
+	return "", nil
+}
+
+// History returns entries of a job's history.
 func (s *Site) History(ctx context.Context, name, before string, n int) ([]operate.Entry, error) {
 	return asking(ctx, s, func(l session) ([]operate.Entry, error) {
 		v, err := l.under(name)
@@ -124,13 +143,13 @@ func entryOf(e *redisledger.HistoryEntry) operate.Entry {
 	return operate.Entry{ID: e.Entry, At: e.At, Run: runOf(&e.Record)}
 }
 
-// Next reports when a job is due.
+// Next returns a job's next slots.
 func (s *Site) Next(_ context.Context, name string, from time.Time, n int) (operate.Coming, error) {
 	c, err := Next(s.node.Access().Config, name, from, n)
 	return c, coded(err)
 }
 
-// Samples reports how far the flushes were behind.
+// Samples returns samples, which say how far the tables of the flushes were behind Redis.
 func (s *Site) Samples(ctx context.Context, since time.Time) ([]operate.Sample, error) {
 	free, err := enter(ctx, s.redis)
 	if err != nil {
@@ -140,7 +159,7 @@ func (s *Site) Samples(ctx context.Context, since time.Time) ([]operate.Sample, 
 	return s.node.Samples(ctx, since)
 }
 
-// Recent reports the latest runs of every job.
+// Recent returns the latest runs of every job.
 func (s *Site) Recent(ctx context.Context) (map[string][]operate.Brief, error) {
 	free, err := enter(ctx, s.redis)
 	if err != nil {

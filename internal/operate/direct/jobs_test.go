@@ -28,7 +28,7 @@ func TestOneOfVeryManyJobsThatIsNotThereIsRefusedInALine(t *testing.T) {
 	}
 }
 
-// What commands tell of the output that is kept is what the ledger keeps.
+// TestAsMuchOutputIsKeptAsCommandsTell checks that the ledger keeps as much output as the commands say.
 func TestAsMuchOutputIsKeptAsCommandsTell(t *testing.T) {
 	if operate.KeptOutput != redisledger.KeepOutput {
 		t.Errorf("commands tell of %d bytes, and the ledger keeps %d", operate.KeptOutput, redisledger.KeepOutput)

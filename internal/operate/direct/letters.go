@@ -6,7 +6,7 @@ import (
 	"baton/internal/operate"
 )
 
-// Letters are dead letters.
+// Letters returns dead letters.
 func (s *Site) Letters(ctx context.Context, f operate.LetterFilter, n int) ([]operate.Letter, error) {
 	return reading(ctx, s, func(d *deadLetters) ([]operate.Letter, error) {
 		if f.ID != "" {
@@ -24,7 +24,7 @@ func (s *Site) Letters(ctx context.Context, f operate.LetterFilter, n int) ([]op
 	})
 }
 
-// LetterKeys names dead letters.
+// LetterKeys returns the keys of dead letters.
 func (s *Site) LetterKeys(ctx context.Context, f operate.LetterFilter, n int) ([]operate.LetterKey, error) {
 	return reading(ctx, s, func(d *deadLetters) ([]operate.LetterKey, error) {
 		found, err := d.keys(ctx, f)
@@ -37,8 +37,8 @@ func (s *Site) Reasons(ctx context.Context, f operate.LetterFilter) ([]operate.L
 	return reading(ctx, s, func(d *deadLetters) ([]operate.LetterReason, error) { return d.reasons(ctx, f) })
 }
 
-// Waiting counts the dead letters of each flush job. A job whose database did not answer is not in it. It waits for no other caller: the
-// leader counts like this, too.
+// Waiting counts the dead letters of each flush job. The result does not contain a job whose database did not answer. Waiting does not wait
+// for other callers, because the leader also uses it for its counts.
 func (s *Site) Waiting(ctx context.Context) (map[string]int64, error) {
 	d, leave, err := s.takeLetters()
 	if err != nil {

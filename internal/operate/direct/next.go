@@ -11,22 +11,20 @@ import (
 	"baton/internal/text"
 )
 
-// lookAhead is a year and a week: the Sundays of daylight saving time move from year to year.
+// lookAhead is how far ahead to look for slots that daylight saving shifts: a year and a week. The week is needed because daylight saving
+// begins and ends on Sundays, whose dates change from year to year.
 const lookAhead = (365 + 7) * 24 * time.Hour
 
-// Next reports when a job is due after a time: its next n slots. It asks no node, and ignores pauses.
+// Next returns a job's next n slots after the time from. It asks no node, and ignores pauses.
 func Next(c config.Config, name string, from time.Time, n int) (operate.Coming, error) {
-	var have []string
-	for _, j := range c.Jobs {
-		if j.Name == name {
-			return coming(j, from, n)
-		}
-		have = append(have, j.Name)
+	j, err := jobNamed(c, name)
+	if err != nil {
+		return operate.Coming{}, err
 	}
-	return operate.Coming{}, operate.NoJob(name, have)
+	return coming(j, from, n)
 }
 
-// NextOfAll reports the same for every job, with the slots that the clocks shift within a year.
+// NextOfAll returns the next n slots of every job, and the slots within a year that daylight saving shifts.
 func NextOfAll(c config.Config, from time.Time, n int) ([]operate.Coming, error) {
 	list := make([]operate.Coming, 0, len(c.Jobs))
 	for _, j := range c.Jobs {

@@ -17,7 +17,7 @@ import (
 	"baton/internal/redisledger"
 )
 
-// startOperation makes the leader verify or backfill a job, beside its runs. It returns when the order is in Redis.
+// startOperation makes the leader verify or backfill a job, in parallel with the job's runs. It returns when the order is in Redis.
 func startOperation(ctx context.Context, l session, o operate.Order) (operate.Outcome, error) {
 	v, err := l.under(o.Job)
 	if err != nil {
@@ -34,7 +34,7 @@ func startOperation(ctx context.Context, l session, o operate.Order) (operate.Ou
 			return operate.Outcome{}, err
 		}
 	} else if !runID.MatchString(id) {
-		return operate.Outcome{}, fmt.Errorf("%w: run_id %q: want a UUID of your own, in lower case, or none", operate.ErrInvalid, id)
+		return operate.Outcome{}, fmt.Errorf("%w: run_id %q: write a new UUID in lower case, or no run_id", operate.ErrInvalid, id)
 	}
 	leader, err := v.leads(ctx)
 	if err != nil {
@@ -54,33 +54,34 @@ func startOperation(ctx context.Context, l session, o operate.Order) (operate.Ou
 	}
 	return operate.Outcome{
 		Code: operate.CodeAsked, RunID: id, NodeID: leader,
-		Text: fmt.Sprintf("%s %s of job %q goes on on the leader, %s", o.Kind, id, o.Job, leader),
+		Text: fmt.Sprintf("%s %s of job %q runs on the leader, %s", o.Kind, id, o.Job, leader),
 	}, nil
 }
 
-// checkOperation refuses orders that cannot be carried out, and answers those with nothing to do.
+// checkOperation returns an error for an order that cannot be carried out, and an outcome for an order with nothing to do.
 func checkOperation(of config.Job, o operate.Order) (operate.Outcome, error) {
 	err := tasks.CheckKeys(of)
 	switch {
 	case err != nil:
 		return operate.Outcome{}, fmt.Errorf("%w: %w", operate.ErrInvalid, err)
 	case o.Sample < 0 || o.Sample > 1:
-		return operate.Outcome{}, fmt.Errorf("%w: sample: want a part of all keys above 0 %% and up to 100 %%", operate.ErrInvalid)
+		return operate.Outcome{}, fmt.Errorf("%w: sample: write a percentage of all keys, above 0 %% and up to 100 %%", operate.ErrInvalid)
 	case o.Rate < 0:
-		return operate.Outcome{}, fmt.Errorf("%w: rate: want keys per second, or 0 for no limit", operate.ErrInvalid)
+		return operate.Outcome{}, fmt.Errorf("%w: rate: write a number of keys per second, or 0 for no limit", operate.ErrInvalid)
 	case o.Examples < 0 || o.Examples > mostExamples:
-		return operate.Outcome{}, fmt.Errorf("%w: examples: want at most %d", operate.ErrInvalid, mostExamples)
+		return operate.Outcome{}, fmt.Errorf("%w: examples: write at most %d", operate.ErrInvalid, mostExamples)
 	case o.Kind == operate.KindBackfill && of.Flush.From.Kind().Looks:
 		return operate.Outcome{Code: operate.CodeNothing, Text: fmt.Sprintf(
-			"every run of job %q reads all keys, so there is nothing to mark: baton job run %[1]s takes the present values", o.Job)}, nil
+			"every run of job %q reads all keys, so there is nothing to mark: baton job run %[1]s flushes the present values", o.Job)}, nil
 	}
 	return operate.Outcome{}, nil
 }
 
-// mostExamples bounds the examples that one verification keeps.
+// mostExamples is the maximum number of examples that one verification keeps.
 const mostExamples = 100
 
-// cancelOperation ends a verification or backfill that is not over; false if the order means something else.
+// cancelOperation cancels a verification or backfill in progress. It returns false if the order matches neither a verification nor a
+// backfill.
 func (v View) cancelOperation(ctx context.Context, o operate.Order) (operate.Outcome, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
@@ -108,7 +109,7 @@ func (v View) cancelOperation(ctx context.Context, o operate.Order) (operate.Out
 	}, true, nil
 }
 
-// operationOf is how an operation stands; nil without an operation.
+// operationOf returns the state of an operation. It returns nil if s is nil.
 func operationOf(s *redisledger.OperationState) *diagnose.Operation {
 	if s == nil {
 		return nil
@@ -117,6 +118,6 @@ func operationOf(s *redisledger.OperationState) *diagnose.Operation {
 		ID: s.ID, Kind: s.Kind, State: string(s.State), By: s.By, Trigger: s.Trigger, Sample: s.Sample, Repair: s.Repair,
 		Started: s.Started, Updated: s.Updated, Finished: s.Finished, NodeID: s.NodeID, Epoch: s.Epoch, Error: s.Error,
 	}
-	_ = json.Unmarshal(s.Progress, &o.Progress) // another version may have written it: then it is not shown
+	_ = json.Unmarshal(s.Progress, &o.Progress) // another version may have written the progress; in that case it is not shown
 	return o
 }

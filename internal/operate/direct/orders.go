@@ -13,7 +13,7 @@ import (
 	"baton/internal/operate"
 )
 
-// orderWait is how long Do waits for the effect of an order that names no wait.
+// orderWait is how long Do waits for the effect of an order whose field Wait is not set.
 const orderWait = 30 * time.Second
 
 // Do carries out an order.
@@ -53,6 +53,10 @@ func (s *Site) carryOut(ctx context.Context, o operate.Order) (operate.Outcome, 
 		return cancelJob(ctx, l, o)
 	case operate.KindVerify, operate.KindBackfill:
 		return startOperation(ctx, l, o)
+	case operate.KindUndelete:
+		return s.undelete(ctx, l, o)
+	case operate.KindAccept:
+		return s.accept(ctx, l, o)
 	case operate.KindPauseJob:
 		return pauseJob(ctx, l, o)
 	case operate.KindResumeJob:
@@ -61,7 +65,7 @@ func (s *Site) carryOut(ctx context.Context, o operate.Order) (operate.Outcome, 
 	return operate.Outcome{}, fmt.Errorf("%w: there is no action %q", operate.ErrInvalid, o.Kind)
 }
 
-// refusedUnlessAway marks an error as a refusal, unless a server did not answer.
+// refusedUnlessAway marks an error as a refusal, unless the cause is a server that did not answer.
 func refusedUnlessAway(err error) error {
 	var coded *operate.Coded
 	var network net.Error
@@ -76,7 +80,7 @@ func refusedUnlessAway(err error) error {
 	return &operate.Coded{Code: "refused", Kind: operate.ErrRefused, Err: err}
 }
 
-// reloadWithin is how long a request for a reload waits.
+// reloadWithin is the maximum time that a reload may take.
 const reloadWithin = 20 * time.Second
 
 // testNotify makes the node send a test notification, and returns the outcome of each target.
@@ -91,9 +95,9 @@ func (s *Site) testNotify(ctx context.Context, o operate.Order) (operate.Outcome
 	id := s.node.Access().Config.Node.ID
 	said := make([]string, len(tests))
 	for i, t := range tests {
-		said[i] = t.Target + " has taken it"
+		said[i] = t.Target + " accepted it"
 		if !t.OK {
-			said[i] = t.Target + " has not: " + t.Text
+			said[i] = t.Target + " did not accept it: " + t.Text
 		}
 	}
 	text := "test notification sent by " + id + ": " + strings.Join(said, "; ")

@@ -13,9 +13,10 @@ import (
 	"baton/internal/text"
 )
 
-// pause stops leading under the nodes' lock and under the jobs' own locks until resume, and waits, at most wait, until no node leads.
+// pause prevents nodes from leading, under the nodes' lock and under the jobs' own locks, until somebody orders resume. It waits until no
+// node leads, at most for the duration in the argument wait.
 func pause(ctx context.Context, l session, o operate.Order, wait time.Duration) (operate.Outcome, error) {
-	leader, err := l.picture(ctx)
+	leader, err := l.state(ctx)
 	if err != nil {
 		return operate.Outcome{}, err
 	}
@@ -45,13 +46,13 @@ func pause(ctx context.Context, l session, o operate.Order, wait time.Duration) 
 	if out.From != "" && wait <= 0 {
 		out.Code, out.Text = operate.CodeAsked, "paused: "+out.From+" has the order to stop"
 	} else if out.From != "" {
-		out.Text = fmt.Sprintf("paused: no node leads, %d ms after the order; %s did", out.Took.Milliseconds(), out.From)
+		out.Text = fmt.Sprintf("paused: no node leads, %d ms after the order; %s led before", out.Took.Milliseconds(), out.From)
 	}
 	return out, nil
 }
 
-// tellAll sends one order to every election, and returns their answers. If one fails, those after it did not get the order: the order can
-// be given again.
+// tellAll sends one order to every election, and returns their answers. If one election fails, the later elections do not get the order,
+// but the caller can give the order again.
 func tellAll[T any](ctx context.Context, views []View, order func(context.Context, site.Election) (T, error)) ([]T, error) {
 	answers := make([]T, 0, len(views))
 	for _, v := range views {
@@ -62,16 +63,16 @@ func tellAll[T any](ctx context.Context, views []View, order func(context.Contex
 		case err != nil && len(answers) == 0:
 			return nil, err
 		case err != nil:
-			return nil, fmt.Errorf("lock %q and those after it were not reached; give the order again: %w", v.LockKey, err)
+			return nil, fmt.Errorf("lock %q and the locks after it were not reached; give the order again: %w", v.LockKey, err)
 		}
 		answers = append(answers, answer)
 	}
 	return answers, nil
 }
 
-// emptied waits until no node leads under a lock that is paused.
+// emptied waits until no node leads under a paused lock.
 func (l session) emptied(ctx context.Context, v View, end time.Time, wait time.Duration) error {
-	p, ended, err := until(ctx, v.Election, end, func(p redislock.Picture) bool { return p.Owner == "" })
+	p, ended, err := until(ctx, v.Election, end, func(p redislock.ElectionState) bool { return p.Owner == "" })
 	switch {
 	case err != nil || ended || wait <= 0:
 		return err
@@ -83,10 +84,10 @@ func (l session) emptied(ctx context.Context, v View, end time.Time, wait time.D
 	return fmt.Errorf("paused, but %s still leads after %v: %s", p.Leader, wait, whyStillLeads)
 }
 
-const whyStillLeads = "it may be finishing its jobs, or is cut off and stops before its lease ends; see baton status"
+const whyStillLeads = "that node may be finishing its jobs, or is cut off and stops before its lease ends; see baton status"
 
-// resume ends a pause, also under the jobs' own locks, and waits, at most wait, until a node leads again. ErrNoLeader if no node leads by
-// then.
+// resume ends a pause, also under the jobs' own locks. It waits until a node leads again, at most for the duration in the argument wait. It
+// returns ErrNoLeader if no node leads by then.
 func resume(ctx context.Context, l session, o operate.Order, wait time.Duration) (operate.Outcome, error) {
 	asked := time.Now()
 	pauses, err := tellAll(ctx, l.views(), func(ctx context.Context, e site.Election) (*redislock.Pause, error) {
@@ -95,12 +96,12 @@ func resume(ctx context.Context, l session, o operate.Order, wait time.Duration)
 	if err != nil {
 		return operate.Outcome{}, err
 	}
-	was := cmp.Or(pauses...) // that of the nodes' lock, or else of another
+	was := cmp.Or(pauses...) // the pause of the nodes' lock, or else the pause of another lock
 	if was == nil {
 		return operate.Outcome{Code: operate.CodeNothing, Text: "it was not paused"}, nil
 	}
 	out := operate.Outcome{Code: operate.CodeAsked, Was: &diagnose.Pause{Since: was.At, Reason: was.Reason}, Text: "resumed"}
-	p, led, err := until(ctx, l.election, asked.Add(wait), func(p redislock.Picture) bool { return p.Leader != "" })
+	p, led, err := until(ctx, l.election, asked.Add(wait), func(p redislock.ElectionState) bool { return p.Leader != "" })
 	if err != nil || wait <= 0 {
 		return out, err
 	}
@@ -116,14 +117,16 @@ func resume(ctx context.Context, l session, o operate.Order, wait time.Duration)
 	return out, nil
 }
 
-// glance is how often a command that waits asks.
+// glance is the first interval between two reads of the election by a command that waits.
 const glance = 5 * time.Millisecond
 
-// until reads an election until it is as wanted, or the time is over: then it
-// returns false and the last reading. It reads once at least.
-func until(ctx context.Context, e site.Election, end time.Time, wanted func(redislock.Picture) bool) (redislock.Picture, bool, error) {
+// The function until reads an election repeatedly until the function wanted returns true, or until the time in the argument end. In the
+// second case it returns false and the last state. It reads at least once.
+func until(
+	ctx context.Context, e site.Election, end time.Time, wanted func(redislock.ElectionState) bool,
+) (redislock.ElectionState, bool, error) {
 	for {
-		p, err := picture(ctx, e)
+		p, err := stateOf(ctx, e)
 		if err != nil {
 			return p, false, err
 		}
@@ -141,7 +144,7 @@ func until(ctx context.Context, e site.Election, end time.Time, wanted func(redi
 	}
 }
 
-// rest waits for d, or until ctx ends.
+// rest waits for the duration d, or until ctx ends.
 func rest(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

@@ -16,26 +16,26 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Preview is the work that a run of a job would do, and the problems of it.
+// Preview describes the work that a run of a job would do, and the problems that it would meet.
 type Preview struct {
 	Job      string `json:"job"`
 	Database string `json:"database"`
 	flush.Preview
 }
 
-// The parts of a Preview.
+// These are the parts of a Preview.
 type (
-	// PreviewColumn is how one column is written.
+	// PreviewColumn says how one column is written.
 	PreviewColumn = mapping.ColumnView
-	// PreviewRow is one row as it would be written, or a record that would not be.
+	// PreviewRow is a row that would be written, or a record that would not be written.
 	PreviewRow = flush.PreviewRow
 )
 
-// previewWithin bounds the whole preview, even if Redis or the database hangs.
+// previewWithin is the time limit of a whole preview, even if Redis or the database hangs.
 const previewWithin = 30 * time.Second
 
-// PreviewJob reports the work that a run of a job would do now, with up to n records as examples. It reads Redis and the database, and
-// changes nothing in either.
+// PreviewJob returns the work that a run of a job would do now, with up to n records as examples. It reads Redis and the database, and
+// changes neither.
 func PreviewJob(ctx context.Context, c config.Config, name string, n int) (p Preview, err error) {
 	f, err := openFlush(c, name)
 	if err != nil {
@@ -56,7 +56,7 @@ func PreviewJob(ctx context.Context, c config.Config, name string, n int) (p Pre
 	return Preview{Job: name, Database: f.job.Flush.To.Database, Preview: pipeline.Preview(ctx, n)}, nil
 }
 
-// openedFlush is a flush job opened for reading without a leader, with its source and its database.
+// openedFlush is a flush job that was opened for reading without a leader. It contains the source and the database of the job.
 type openedFlush struct {
 	job      config.Job
 	site     *Site
@@ -72,7 +72,7 @@ func openFlush(c config.Config, name string) (f openedFlush, err error) {
 	if _, err = f.site.session().under(name); err == nil {
 		f.job = c.Jobs[slices.IndexFunc(c.Jobs, func(j config.Job) bool { return j.Name == name })]
 		if f.job.IsCommand() {
-			err = fmt.Errorf("job %q runs a command: only a flush can be looked at beforehand", name)
+			err = fmt.Errorf("job %q runs a command: only a flush has a preview", name)
 		}
 	}
 	if err == nil {

@@ -12,7 +12,8 @@ import (
 	"baton/internal/redisledger"
 )
 
-// Run is the present state of a run, also of one that waits for another. Without an ID it is the run that goes on, or else the last one.
+// Run returns the current state of a run, also of a run that waits for another run. Without an id it returns the run in progress, or else
+// the last run.
 func (s *Site) Run(ctx context.Context, name, id string) (operate.JobRun, error) {
 	return asking(ctx, s, func(l session) (operate.JobRun, error) { return l.run(ctx, name, id) })
 }
@@ -44,13 +45,13 @@ func (l session) run(ctx context.Context, name, id string) (operate.JobRun, erro
 	}
 	now := operate.JobRun{Job: name, Run: *run}
 	if run.State == string(job.StateRunning) {
-		p, err := v.picture(ctx)
+		p, err := v.electionState(ctx)
 		now.Leaderless = err == nil && p.Owner != run.Owner
 	}
 	return now, nil
 }
 
-// lastRun is the run that goes on, or else the last one.
+// lastRun returns the id of the run in progress, or else the id of the last run.
 func (v View) lastRun(ctx context.Context, name string) (id string, err error) {
 	s, err := v.state(ctx, name)
 	if err != nil {
@@ -61,13 +62,13 @@ func (v View) lastRun(ctx context.Context, name string) (id string, err error) {
 	return operate.LastRun(j)
 }
 
-// noRun says where runs are listed. It is an [operate.ErrNoRun].
+// noRun returns an [operate.ErrNoRun] with the command that lists the runs.
 func noRun(name, id string) error {
-	return fmt.Errorf("%w: the history of job %q knows no run %s; baton job show %s lists the runs", operate.ErrNoRun, name, id, name)
+	return fmt.Errorf("%w: the history of job %q has no run %s; baton job show %s lists the runs", operate.ErrNoRun, name, id, name)
 }
 
-// Output is a run's output from an offset on, or from where it is still kept, piece by piece. There is nothing more if the piece is
-// empty.
+// Output returns a piece of a run's output that begins at the offset from, or at the oldest kept byte if that byte is later. An empty piece
+// means that there is no more output.
 func (s *Site) Output(ctx context.Context, name, id string, from int64) (operate.Output, error) {
 	return asking(ctx, s, func(l session) (operate.Output, error) {
 		v, err := l.under(name)
@@ -81,7 +82,7 @@ func (s *Site) Output(ctx context.Context, name, id string, from int64) (operate
 	})
 }
 
-// mostOutput is a little more than any run's output that is kept.
+// mostOutput is slightly above the maximum size of a run's kept output, in bytes.
 const mostOutput = 2 << 20
 
 // Printed returns a run's output.
@@ -91,7 +92,7 @@ func (s *Site) Printed(ctx context.Context, name, runID string) (operate.Printed
 		if err != nil {
 			return o, err
 		}
-		// The state is read before the output, so the output of a run that had ended is complete.
+		// The state is read before the output. So if the state says that the run has ended, the output is complete.
 		run, err := l.run(ctx, name, runID)
 		if !operate.IsCommand(s.Configured(ctx), name) {
 			return o, operate.NoOutput(name)
@@ -111,14 +112,14 @@ func (s *Site) Printed(ctx context.Context, name, runID string) (operate.Printed
 			if len(piece.Text) == 0 {
 				break
 			}
-			if piece.Offset != at && !first { // the output before it is gone by now
+			if piece.Offset != at && !first { // the ledger has dropped the output before this piece
 				o.Text, o.Dropped = "", piece.Offset
 			}
 			o.Text += string(piece.Text)
 			at = piece.Offset + int64(len(piece.Text))
 		}
 		if o.Text == "" && !o.Running {
-			o.Text = run.Run.Output // the end is in the history
+			o.Text = run.Run.Output // the history contains the end of the output
 		}
 		return o, nil
 	})

@@ -1,28 +1,30 @@
-// Package direct answers and carries out orders over the servers themselves: Redis, where the elections and the ledger of the jobs
-// are, and the databases, where dead letters and fences are.
+// Package direct answers questions and carries out orders by direct access to the servers. Redis contains the elections and the ledger of
+// the jobs. The databases contain dead letters and fences.
 //
-// A [Site] serves a command, over connections of its own ([Open]), or the page and the API of a node, over the node's ([Of]). A
-// session is one access to the elections of a configuration, and a [View] one election with its jobs. The leader does the work of most
-// orders; the Site leaves them in Redis and waits for the effect:
+// A [Site] serves a command through its own connections ([Open]), or serves the page and the API of a node through the node's connections
+// ([Of]). A session is one access to the elections of a configuration. A [View] is one election with its jobs. For most orders the leader
+// does the work; the Site stores the order in Redis and waits for the effect:
 //
-//	stepdown, pause, resume    in the election's keys; the Site then reads the election until it shows the effect, or the wait is over
-//	run, cancel                in the ledger of the jobs; a leader takes the order, or the Site takes it back after [AskFor]
+//	stepdown, pause, resume    in the election's keys; the Site reads the election until it shows the effect, or until a time limit
+//	run, cancel                in the ledger of the jobs; a leader takes the order, or the Site withdraws the order after [AskFor]
 //	verify, backfill           in the ledger, until a leader has carried it out
 //	pause_job, resume_job      in the ledger, without a leader
 //	replay, drop               in the database, without a leader
-//	reload, test_notify        by the node itself
+//	undelete                   in the database, without a leader, under the fence of the present leader
+//	accept                     in the database, without a leader; the leader's next pass reads it
+//	reload, test_notify        handled by the node itself
 //
-// The rules: Redis and the databases get few questions at a time, since the leader's work goes first. A Snapshot is bounded before
-// others see it ([operate.Bounded]).
+// The rules: at most a few requests run at a time on Redis and on the databases, because the leader's work has precedence. A Snapshot is
+// bounded before it is passed on ([operate.Bounded]).
 //
-// What fails, and what then:
+// The failures:
 //
-//   - No node leads: [operate.ErrNoLeader] for an order to a job, and no new order stays behind. A pause and a resume need no
-//     leader.
-//   - The leader does not take a run or a cancellation in time: the Site takes it back, or finds its answer. If that fails too, the
-//     error says that the outcome is unknown.
-//   - The reply of a server is lost: a run's order has an ID, and giving it again finds the same run.
-//   - A store or a database does not answer: the others' answers are returned beside the error.
+//   - If no node leads, an order to a job returns [operate.ErrNoLeader] and leaves nothing in Redis. A pause and a resume need no leader.
+//   - If the leader does not take a run or a cancellation in time, the Site withdraws the order, or finds the leader's answer. If that also
+//     fails, the error says that the outcome is unknown.
+//   - If the reply of a server is lost, the caller can repeat an order to run a job. The order has an ID, so the second order finds the
+//     same run.
+//   - If a store or a database does not answer, the answers of the other servers are returned together with an error.
 package direct
 
 import (
@@ -46,14 +48,14 @@ import (
 )
 
 const (
-	// redisPlaces bounds concurrent questions to Redis, databasePlaces those to databases: the leader's work goes first.
+	// redisPlaces and databasePlaces limit the concurrent requests to Redis and to the databases, because the leader's work has precedence.
 	redisPlaces    = 8
 	databasePlaces = 2
-	// recordShown is how much of a long record a list has, in characters.
+	// recordShown is the maximum length of a record in a list, in characters.
 	recordShown = 500
 )
 
-// Site answers and carries out orders over connections of its own, or over those of a node.
+// Site answers questions and carries out orders through its own connections, or through the connections of a node.
 type Site struct {
 	node      Node
 	letters   letterPool
@@ -67,33 +69,34 @@ var (
 	_ operate.Node     = (*Site)(nil)
 )
 
-// Node holds the functions of the daemon that a Site is a part of.
+// Node contains the functions of the daemon that the Site is a part of.
 type Node struct {
 	Log *zap.Logger
-	// Access returns the configuration in force, and its connections.
+	// Access returns the configuration in force, with its connections.
 	Access func() Access
-	// Own is the Snapshot of the node, which holds its own state also without Redis; nil without a node.
+	// Own returns the Snapshot of the node, which contains the node's own state even if Redis does not answer. Own is nil outside of a
+	// node.
 	Own func(ctx context.Context) (diagnose.Snapshot, error)
-	// Samples are how far the flushes were behind.
+	// Samples returns samples of how far the flushes were behind.
 	Samples func(ctx context.Context, since time.Time) ([]operate.Sample, error)
-	// Recent are the latest runs of every job.
+	// Recent returns the latest runs of every job.
 	Recent func(ctx context.Context) (map[string][]operate.Brief, error)
 	// Reload makes the node read its configuration again.
 	Reload func(ctx context.Context, by string) error
-	// TestNotify makes the node send a test to one target of its notifications, or to all.
+	// TestNotify makes the node send a test notification to one target, or to all targets.
 	TestNotify func(ctx context.Context, target, by string) ([]operate.Tested, error)
 }
 
-// Access is a configuration, and connections to every Redis that it names.
+// Access is a configuration, with connections to every Redis that the configuration names.
 type Access struct {
 	Config     config.Config
 	Edition    int              // counts the configurations
-	Store      *redisconn.Store // that of the lock
-	Stores     site.Stores      // all that jobs read
+	Store      *redisconn.Store // the Redis of the lock
+	Stores     site.Stores      // all Redis servers that jobs read
 	LockStores *site.LockStores
 }
 
-// Of answers over a node's connections. Close leaves them open.
+// Of returns a Site that uses a node's connections. Close does not close these connections.
 func Of(n Node) *Site {
 	return &Site{
 		node: n, letters: letterPool{log: n.Log}, closing: func() error { return nil },
@@ -101,8 +104,8 @@ func Of(n Node) *Site {
 	}
 }
 
-// Open prepares to read the election that the configuration names. It opens a job's source or a database only when it must, and connects
-// at the first question.
+// Open returns a Site for the election that the configuration names. The Site opens the source of a job, or a database, only when it needs
+// the source or the database. It connects at the first question.
 func Open(c config.Config) (*Site, error) {
 	store, err := site.OpenRedis(c)
 	if err != nil {
@@ -122,8 +125,8 @@ func Open(c config.Config) (*Site, error) {
 	return s, nil
 }
 
-// OpenLetters is Open for commands about dead letters: it opens the databases at once, so that a data source name that cannot be read is
-// an error here.
+// OpenLetters works like [Open], for commands about dead letters. It opens the databases immediately, so that an unreadable data source
+// name is reported here.
 func OpenLetters(c config.Config) (*Site, error) {
 	s, err := Open(c)
 	if err != nil {
@@ -137,23 +140,24 @@ func OpenLetters(c config.Config) (*Site, error) {
 	return s, nil
 }
 
-// Close drops the connections that are the site's own.
+// Close closes the Site's own connections.
 func (s *Site) Close() error {
 	s.letters.close()
 	return s.closing()
 }
 
-// enter waits for a place; the caller must call free.
+// enter waits for a free place in the channel places, which limits the requests at the same time. The caller must call the function free in
+// the end.
 func enter(ctx context.Context, places chan struct{}) (free func(), err error) {
 	select {
 	case places <- struct{}{}:
 		return func() { <-places }, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("this node has too many requests at a time: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("this node has too many requests at the same time: %w", context.Cause(ctx))
 	}
 }
 
-// asking runs do with the election, once a place is free.
+// asking waits for a free request slot, and then calls the function do with the election.
 func asking[T any](ctx context.Context, s *Site, do func(session) (T, error)) (answer T, err error) {
 	free, err := enter(ctx, s.redis)
 	if err != nil {
@@ -164,7 +168,7 @@ func asking[T any](ctx context.Context, s *Site, do func(session) (T, error)) (a
 	return answer, coded(err)
 }
 
-// reading runs do with the dead letters, once a place is free.
+// reading waits for a free request slot, and then calls the function do with the dead letters.
 func reading[T any](ctx context.Context, s *Site, do func(*deadLetters) (T, error)) (answer T, err error) {
 	free, err := enter(ctx, s.databases)
 	if err != nil {
@@ -185,12 +189,13 @@ func (s *Site) takeLetters() (d *deadLetters, leave func(), err error) {
 	return s.letters.take(a.Config, a.Edition)
 }
 
-// coded gives errors of the adapters the identity, the kind and the code of commands and API.
+// coded maps errors of the adapters to errors with the identity, kind and code that commands and API use.
 func coded(err error) error {
 	for _, same := range []struct{ of, is error }{
 		{redislock.ErrNoLeader, operate.ErrNoLeader},
 		{sql.ErrNoLetter, operate.ErrNoLetter},
 		{sql.ErrManyLetters, operate.ErrManyLetters},
+		{sql.ErrNotKept, operate.ErrNoRow},
 	} {
 		if errors.Is(err, same.of) {
 			err = operate.As(err, same.is)
@@ -211,7 +216,7 @@ func (s *Site) session() session {
 	return session{a, a.LockStores.Election(), a.LockStores.Ledger(a.Store)}
 }
 
-// of is a session of another election of the same configuration; "" is the node's own.
+// The method of returns a session of another election of the same configuration. The lock key "" means the node's own election.
 func (l session) of(lockKey string) (session, error) {
 	if lockKey == "" || lockKey == l.Config.Election.LockKey {
 		return l, nil
@@ -225,7 +230,7 @@ func (l session) of(lockKey string) (session, error) {
 	return l, nil
 }
 
-// views are the elections that the configuration's jobs run under, the node's own first.
+// views returns the elections that the configuration's jobs run under. The node's own election is the first.
 func (l session) views() []View {
 	var views []View
 	for _, key := range l.Config.LockKeys() {
@@ -234,7 +239,7 @@ func (l session) views() []View {
 	return views
 }
 
-// view is the election of a lock.
+// view returns the election of a lock.
 func (l session) view(lockKey string) View {
 	at := l.LockStores.ForLock(lockKey)
 	ledger := at.Ledger(l.Store)
@@ -248,12 +253,12 @@ func (l session) stages(ledger *redisledger.Ledger) *staging.Stages {
 	return staging.NewStages(func() map[string]*redisconn.Store { return l.Stores }, ledger)
 }
 
-func (l session) picture(ctx context.Context) (redislock.Picture, error) {
-	return picture(ctx, l.election)
+func (l session) state(ctx context.Context) (redislock.ElectionState, error) {
+	return stateOf(ctx, l.election)
 }
 
-func picture(ctx context.Context, e site.Election) (redislock.Picture, error) {
+func stateOf(ctx context.Context, e site.Election) (redislock.ElectionState, error) {
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
-	return e.Picture(ctx, 1)
+	return e.State(ctx, 1)
 }

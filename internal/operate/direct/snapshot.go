@@ -24,31 +24,32 @@ import (
 
 const eventsShown = 50
 
-// View is one election, and the jobs that run under its lock.
+// View is one election, with the jobs that run under its lock.
 type View struct {
 	LockKey  string
 	Election site.Election
 	Ledger   *redisledger.Ledger
 	Stages   *staging.Stages
 	Tasks    []tasks.Task
-	Poll     time.Duration // of the nodes, which are assumed to have the same configuration
+	Poll     time.Duration // the interval of the nodes; all nodes should have the same configuration
 	Rollout  Rollout
 }
 
-// Gather adds the data in Redis to s: everything about the first view's election, the leaders of the others, and the jobs of all views
-// that are in s.Jobs.
+// Gather adds data from Redis to s. It adds everything about the first view's election, the leaders of the other elections, and the state
+// of the jobs that are both in a view and in s.Jobs.
 func Gather(ctx context.Context, s diagnose.Snapshot, views []View) (diagnose.Snapshot, error) {
-	p, err := views[0].Election.Picture(ctx, eventsShown)
+	p, err := views[0].Election.State(ctx, eventsShown)
 	if err != nil {
 		return s, err
 	}
-	s.Leader, s.Vacancy, s.Paused, s.Held = leaderOf(p), vacancy(p), pauseOf(p), p.Held
-	s.Nodes, s.Events = nodesOf(p, views[0].Poll), eventsOf(p)
+	e := ElectionOf(p, views[0].Poll)
+	s.Leader, s.Vacancy, s.Paused, s.Held = e.Leader, vacancy(p), pauseOf(p), p.Held
+	s.Nodes, s.NodesRead, s.Events = shown(e.Nodes, p.Leader), e.NodesRead, eventsOf(p)
 	s.RolloutWithin = text.Seconds(views[0].Rollout.Within)
 	for i, v := range views {
 		seen := p
 		if i > 0 {
-			other, err := v.Election.Picture(ctx, 1)
+			other, err := v.Election.State(ctx, 1)
 			if err != nil {
 				return s, err
 			}
@@ -64,7 +65,7 @@ func Gather(ctx context.Context, s diagnose.Snapshot, views []View) (diagnose.Sn
 		}
 		v.gatherUnscheduled(s, seen)
 	}
-	if s.Jobs == nil { // the caller wants no jobs
+	if s.Jobs == nil { // the caller needs no jobs
 		return s, nil
 	}
 	var all []tasks.Task
@@ -73,63 +74,18 @@ func Gather(ctx context.Context, s diagnose.Snapshot, views []View) (diagnose.Sn
 	}
 	ctx, cancel := context.WithTimeout(ctx, storesWithin)
 	defer cancel()
-	s.LeftStages, _ = leftStages(ctx, views[0].Stages, all) // doctor reports the stages that could not be read
+	s.LeftStages, _ = leftStages(ctx, views[0].Stages, all) // baton doctor reports the stages that could not be read
 	return s, nil
 }
 
-// ElectionOf is the part of a Snapshot that a picture alone gives: the leader and the nodes.
-func ElectionOf(p redislock.Picture, poll time.Duration) diagnose.Snapshot {
-	return diagnose.Snapshot{Leader: leaderOf(p), Nodes: nodesOf(p, poll)}
-}
-
-// nodesOf are the nodes of an election that are not forgotten yet.
-func nodesOf(p redislock.Picture, poll time.Duration) (nodes []diagnose.Node) {
-	for _, n := range p.Nodes {
-		ago := p.Now.Sub(n.Seen())
-		if ago > redislock.ForgottenAfter {
-			continue
-		}
-		nodes = append(nodes, diagnose.Node{
-			ID: n.ID, State: nodeState(n, p, SilentAfter(poll)), Led: ledLast(n, p),
-			Version: n.Version, ConfigHash: n.ConfigHash, Address: n.Address,
-			Priority: n.Priority, Observer: n.Observer, Aside: CoolDownOf(p, n.ID),
-			LastSeenAgo: text.Seconds(max(ago, 0)), Stale: ago > redislock.GoneAfter,
-			Instance: n.Instance, Twin: n.Twin, ClockAhead: text.Seconds(n.ClockMS) * text.Millisecond,
-			Jobs: countOf(n.Jobs), ConfigSince: n.ConfigSince(),
-		})
-	}
-	return nodes
-}
-
-// countOf is how many jobs a node has; nil if it does not say.
-func countOf(jobs []string) *int {
-	if jobs == nil {
-		return nil
-	}
-	return new(len(jobs))
-}
-
-// SeenNow sets the answering node's last sign of life to now: its entry in Redis is older. A node that has not written for long, or has a
-// twin, is shown as it is.
-func SeenNow(nodes []diagnose.Node, id string) {
-	for i, n := range nodes {
-		if n.ID == id && !n.Stale && n.Twin == "" {
-			nodes[i].LastSeenAgo = 0
-			if n.State == diagnose.StateSilent {
-				nodes[i].State, nodes[i].Led = string(diagnose.RoleStandby), false
-			}
-		}
-	}
-}
-
-// gatherJobs adds the state in Redis of the view's jobs to them, by their names.
+// gatherJobs adds the state in Redis of the view's jobs to the jobs in s with the same names.
 func (v View) gatherJobs(ctx context.Context, s diagnose.Snapshot, owner string, now time.Time) error {
 	states, err := v.Ledger.Jobs(ctx, tasks.Names(v.Tasks))
 	if err != nil {
 		return err
 	}
 	known := make([]int, len(states))
-	jobs := make([]*diagnose.Job, len(states)) // found before the loop: other goroutines change the jobs of their store meanwhile
+	jobs := make([]*diagnose.Job, len(states)) // found before the loop, because other goroutines change the jobs of their store
 	for i, st := range states {
 		known[i] = i
 		if at := slices.IndexFunc(s.Jobs, func(j diagnose.Job) bool { return j.Name == st.Job }); at >= 0 {
@@ -152,7 +108,7 @@ func (v View) gatherJobs(ctx context.Context, s diagnose.Snapshot, owner string,
 	return nil
 }
 
-// gatherJob adds the state of a job in Redis to it, and in its store if that answers.
+// gatherJob adds a job's state in Redis to j, and also the state in the job's store if the store answers.
 func gatherJob(
 	ctx context.Context, j *diagnose.Job, t tasks.Task, st redisledger.JobState, answers bool, owner string, now time.Time,
 	counts Counts,
@@ -172,8 +128,8 @@ func gatherJob(
 	j.DueAt = j.Due(PastOf(st, behindSince(*j, now)), t.Next)
 }
 
-// PastOf is the part of a job's state in the ledger that decides when the job is due. behind is since when changes wait for a flush, or
-// zero.
+// PastOf returns the part of a job's state in the ledger that decides when the job is due. The argument behind is the time since which
+// changes have waited for a flush, or zero.
 func PastOf(st redisledger.JobState, behind time.Time) diagnose.Past {
 	p := diagnose.Past{LastSuccess: st.LastSuccess, Begun: st.Begun, Known: st.Known, Behind: behind}
 	for _, pause := range st.Pauses {
@@ -182,7 +138,7 @@ func PastOf(st redisledger.JobState, behind time.Time) diagnose.Past {
 	return p
 }
 
-// behindSince is since when changes wait for a flush; zero if none do, or if that is unknown.
+// behindSince returns the time since which changes have waited for a flush. It returns zero if no changes wait, or if the time is unknown.
 func behindSince(j diagnose.Job, now time.Time) time.Time {
 	if lag, known := j.Lag(); known && lag > 0 {
 		return now.Add(-lag)
@@ -190,8 +146,8 @@ func behindSince(j diagnose.Job, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// gatherBacklog reports how far a flush is behind. A flush that never ended well counts from its first slot, or from when a leader first
-// knew it.
+// gatherBacklog adds to j how far the table of a flush is behind Redis. For a flush that has never succeeded, the time counts from its
+// first slot, or from the time when a leader first knew the job.
 func gatherBacklog(ctx context.Context, t tasks.Task, j *diagnose.Job, st redisledger.JobState, now time.Time, counts Counts) {
 	backlog, err := counts.Backlog(ctx, t)
 	uncounted, ok := errors.AsType[*flush.UncountedError](err)
@@ -215,8 +171,8 @@ func gatherBacklog(ctx context.Context, t tasks.Task, j *diagnose.Job, st redisl
 	}
 }
 
-// eventsOf is the history, newest first.
-func eventsOf(p redislock.Picture) []diagnose.Event {
+// eventsOf returns the event history, the newest event first.
+func eventsOf(p redislock.ElectionState) []diagnose.Event {
 	events := make([]diagnose.Event, len(p.Events))
 	for i, e := range p.Events {
 		events[i] = diagnose.Event{At: e.At, Event: e.Event, NodeID: e.NodeID, Epoch: e.Epoch,
@@ -225,8 +181,8 @@ func eventsOf(p redislock.Picture) []diagnose.Event {
 	return events
 }
 
-// vacancy is why no node takes the free lock yet; "" if a node may, or one leads.
-func vacancy(p redislock.Picture) string {
+// vacancy returns the reason why no node takes the free lock yet. It returns "" if a node may take the lock, or if a node leads.
+func vacancy(p redislock.ElectionState) string {
 	switch {
 	case p.Owner != "":
 		return ""
@@ -238,15 +194,16 @@ func vacancy(p redislock.Picture) string {
 	case p.ReservedFor != "":
 		return fmt.Sprintf("reserved for %s for another %v", p.ReservedFor, text.Duration(p.ReservedLeft))
 	case ElectionOf(p, 0).Jobless():
-		return "no node has jobs, and one without jobs does not campaign"
-	case len(p.Candidates()) == 0:
-		return "no node is there that may lead"
+		return "no node has jobs, and a node without jobs does not campaign"
+	case len(p.Candidates()) == 0 && !p.Cut:
+		return "there is no node that may lead"
 	}
 	return withdrawn(p)
 }
 
-// withdrawn reports a lock that was just taken and given back, since too few replicas have it. "" if the last event is another one.
-func withdrawn(p redislock.Picture) string {
+// withdrawn returns a text if a node has just taken the lock and given it back, because too few replicas have the lock. It returns "" if
+// the last event is another event.
+func withdrawn(p redislock.ElectionState) string {
 	if p.Owner != "" || len(p.Events) == 0 {
 		return ""
 	}
@@ -257,15 +214,15 @@ func withdrawn(p redislock.Picture) string {
 	return fmt.Sprintf("%s took the lock and gave it back, %v ago: %s", ev.NodeID, text.Duration(p.Now.Sub(ev.At)), ev.Reason)
 }
 
-func pauseOf(p redislock.Picture) *diagnose.Pause {
+func pauseOf(p redislock.ElectionState) *diagnose.Pause {
 	if p.Paused == nil {
 		return nil
 	}
 	return &diagnose.Pause{Since: p.Paused.At, Reason: p.Paused.Reason}
 }
 
-// CoolDownOf is why a node leaves the lead to others; "" if it does not.
-func CoolDownOf(p redislock.Picture, node string) string {
+// CoolDownOf returns the reason why a node lets other nodes lead. It returns "" if the node does not do so.
+func CoolDownOf(p redislock.ElectionState, node string) string {
 	a, ok := p.CoolDowns[node]
 	if !ok || node == p.Leader {
 		return ""
@@ -273,7 +230,7 @@ func CoolDownOf(p redislock.Picture, node string) string {
 	return fmt.Sprintf("for another %v: %s", text.Duration(a.Left), a.Reason)
 }
 
-func leaderOf(p redislock.Picture) *diagnose.Leader {
+func leaderOf(p redislock.ElectionState) *diagnose.Leader {
 	if p.Owner == "" {
 		return nil
 	}
@@ -289,31 +246,7 @@ func leaderOf(p redislock.Picture) *diagnose.Leader {
 	return l
 }
 
-// missingAfter is when a node counts as silent that leads no more and has not said so. A leader registers at least this often, and a
-// node that steps down reports that at once.
-const missingAfter = 3 * time.Second
-
-// SilentAfter is when a node should have told of itself.
-func SilentAfter(poll time.Duration) time.Duration { return diagnose.SeenWithin + poll }
-
-// nodeState corrects the state that a node last wrote: the node may have died since.
-func nodeState(n redislock.Node, p redislock.Picture, silent time.Duration) string {
-	ago := p.Now.Sub(n.Seen())
-	switch {
-	case n.ID == p.Leader:
-		return n.State
-	case ledLast(n, p), ago > silent:
-		return diagnose.StateSilent
-	}
-	return string(diagnose.RoleStandby)
-}
-
-// ledLast reports whether a node said that it leads when it last registered, and leads no more.
-func ledLast(n redislock.Node, p redislock.Picture) bool {
-	return n.ID != p.Leader && n.State == string(diagnose.RoleLeading) && p.Now.Sub(n.Seen()) > missingAfter
-}
-
-// ConfiguredJobs is the part of the jobs that the configuration alone gives.
+// ConfiguredJobs returns the jobs with the data that comes from the configuration alone.
 func ConfiguredJobs(list []tasks.Task, now time.Time) []diagnose.Job {
 	jobs := make([]diagnose.Job, len(list))
 	for i, t := range list {
@@ -343,14 +276,14 @@ func fillJob(j *diagnose.Job, st redisledger.JobState) {
 				run.Backlog = &p.Backlog
 			}
 		}
-		j.Running = run // the latest
+		j.Running = run // the last one is the latest run
 		if len(st.Running) > 1 {
 			j.Open = append(j.Open, *run)
 		}
 	}
 }
 
-// PauseOf is the pause of a job; nil without a pause.
+// PauseOf returns the pause of a job. It returns nil if p is nil.
 func PauseOf(p *redisledger.JobPause) *diagnose.Pause {
 	if p == nil {
 		return nil

@@ -43,7 +43,7 @@ func TestALeaderThatWentWithoutAWordIsMissing(t *testing.T) {
 	} {
 		n := redislock.Node{ID: "a"}
 		n.State, n.SeenMS = c.state, now.Add(-c.ago).UnixMilli()
-		if got := nodeState(n, redislock.Picture{Now: now, Leader: c.leader, Nodes: []redislock.Node{n}}, SilentAfter(2*time.Second)); got != c.want {
+		if got := nodeState(n, redislock.ElectionState{Now: now, Leader: c.leader, Nodes: []redislock.Node{n}}, SilentAfter(2*time.Second)); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}

@@ -13,27 +13,27 @@ import (
 	"baton/internal/redislock"
 )
 
-// leftStages are the stages with records that no task of all flushes, by key, as far as Redis shows. The error names stages that could
-// not be read.
+// leftStages returns the stages with records that none of the given tasks flushes, by key. It returns the stages that it could read, and
+// an error that names the other stages.
 func leftStages(ctx context.Context, stages *staging.Stages, all []tasks.Task) ([]diagnose.LeftStage, error) {
 	left := []diagnose.LeftStage{}
 	found, err := stages.Left(ctx, tasks.StagedBy(all))
 	problems, said := []error{err}, map[staging.LeftStage]bool{}
 	for _, s := range found {
-		switch of := (staging.LeftStage{At: staging.At{Store: s.Store}, Job: s.Job}); {
+		switch of := (staging.LeftStage{Location: staging.Location{Store: s.Store}, Job: s.Job}); {
 		case s.Records > 0:
 			left = append(left, diagnose.LeftStage{Store: s.Store, Key: s.Key, Job: s.Job, BatchID: s.ID, Records: s.Records})
-		case s.Unknown && !said[of]: // a store may have hundreds of such keys
+		case s.Unknown && !said[of]: // a store may contain hundreds of such keys
 			said[of] = true
-			problems = append(problems, fmt.Errorf("whether something is staged in store %q, by job %q, is not known: that store is not "+
-				"configured any more; write the store under stores again", s.Store, s.Job))
+			problems = append(problems, fmt.Errorf("it is unknown whether store %q holds staged changes of job %q: the store is not "+
+				"configured any more; add it under stores again", s.Store, s.Job))
 		}
 	}
 	return left, errors.Join(problems...)
 }
 
-// LeftStages are the stages that no job of the configuration flushes, by key. The stages on one server of a Cluster are returned also if
-// another server fails.
+// LeftStages returns the stages that no job of the configuration flushes, by key. If a server of a Cluster fails, it still returns the
+// stages on the other servers.
 func (s *Site) LeftStages(ctx context.Context) ([]diagnose.LeftStage, error) {
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
@@ -45,19 +45,19 @@ func (s *Site) LeftStages(ctx context.Context) ([]diagnose.LeftStage, error) {
 	return leftStages(ctx, l.stages(l.ledger), all)
 }
 
-// DropStage removes a stage for good: never one that a job of this configuration or of a present node's may flush, nor another one than
-// the caller has seen.
+// DropStage removes a stage permanently. It never removes a stage that a job in this configuration, or in the configuration of a live node,
+// may flush. It also never removes a stage that has changed since the caller saw the stage.
 func (s *Site) DropStage(ctx context.Context, left diagnose.LeftStage) error {
 	l := s.session()
 	all, err := tasks.All(l.Config, l.Stores)
 	if err != nil {
 		return err
 	}
-	at := staging.At{Store: left.Store, Key: left.Key}
+	at := staging.Location{Store: left.Store, Key: left.Key}
 	if job, used := tasks.StagedBy(all)[at]; used {
 		return fmt.Errorf("job %q flushes %s: the stages there are not dropped", job, at)
 	}
-	p, err := l.picture(ctx)
+	p, err := l.state(ctx)
 	if err != nil {
 		return err
 	}
@@ -65,11 +65,11 @@ func (s *Site) DropStage(ctx context.Context, left diagnose.LeftStage) error {
 	for _, n := range p.Nodes {
 		if p.Now.Sub(n.Seen()) <= redislock.GoneAfter && n.ConfigHash != own {
 			return fmt.Errorf("node %q runs with other jobs than this configuration has, and one of them may flush %s: "+
-				"give all nodes the same configuration, baton reload there, and drop it then", n.ID, at)
+				"give all nodes the same configuration, run baton reload there, and then drop the stage", n.ID, at)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
-	dropped := staging.LeftStage{At: at, Job: left.Job, ID: left.BatchID, Records: left.Records}
+	dropped := staging.LeftStage{Location: at, Job: left.Job, ID: left.BatchID, Records: left.Records}
 	return l.stages(l.ledger).Drop(ctx, dropped)
 }

@@ -10,15 +10,15 @@ import (
 	"baton/internal/redislock"
 )
 
-// Rollout is what decides for how long nodes may have different jobs.
+// Rollout contains the times that decide how long nodes may have different jobs.
 type Rollout struct {
-	Since  time.Time     // since when the configuration of Tasks is in force; zero: unknown
-	Within time.Duration // how long a change may take to reach every node
+	Since  time.Time     // the time since which the configuration of Tasks is in force; zero if unknown
+	Within time.Duration // the maximum time until a change has reached every node
 }
 
-// Unscheduled reports that the leader of a picture has not the job in its configuration; nil if it has, if no
-// node leads, or if the leader does not say.
-func (r Rollout) Unscheduled(p redislock.Picture, t tasks.Task) *diagnose.Unscheduled {
+// Unscheduled returns a value if the leader's configuration does not contain the job. It returns nil if the configuration contains the job,
+// if no node leads, or if the leader does not report its jobs.
+func (r Rollout) Unscheduled(p redislock.ElectionState, t tasks.Task) *diagnose.Unscheduled {
 	at := slices.IndexFunc(p.Nodes, func(n redislock.Node) bool { return n.ID == p.Leader })
 	if p.Owner == "" || at < 0 {
 		return nil
@@ -35,8 +35,8 @@ func (r Rollout) Unscheduled(p redislock.Picture, t tasks.Task) *diagnose.Unsche
 	return u
 }
 
-// gatherUnscheduled marks the jobs that the leader's configuration has not.
-func (v View) gatherUnscheduled(s diagnose.Snapshot, p redislock.Picture) {
+// gatherUnscheduled marks the jobs that are not in the leader's configuration.
+func (v View) gatherUnscheduled(s diagnose.Snapshot, p redislock.ElectionState) {
 	for _, t := range v.Tasks {
 		u := v.Rollout.Unscheduled(p, t)
 		at := slices.IndexFunc(s.Jobs, func(j diagnose.Job) bool { return j.Name == t.Config.Name })

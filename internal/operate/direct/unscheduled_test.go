@@ -11,20 +11,20 @@ import (
 
 func TestAJobThatTheLeaderLacksIsNotScheduled(t *testing.T) {
 	noon := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
-	leads := func(jobs []string, since time.Time) redislock.Picture {
-		n := redislock.Node{ID: "db2", Presence: redislock.Presence{Jobs: jobs, ConfigMS: since.UnixMilli()}}
-		return redislock.Picture{Owner: "o", Leader: "db2", Nodes: []redislock.Node{{ID: "db1"}, n}}
+	leads := func(jobs []string, since time.Time) redislock.ElectionState {
+		n := redislock.Node{ID: "db2", NodeInfo: redislock.NodeInfo{Jobs: jobs, ConfigMS: since.UnixMilli()}}
+		return redislock.ElectionState{Owner: "o", Leader: "db2", Nodes: []redislock.Node{{ID: "db1"}, n}}
 	}
 	free, foreign := leads([]string{}, noon), leads([]string{}, noon)
 	free.Owner, foreign.Leader = "", ""
 	ahead := leads([]string{}, noon.Add(time.Minute))
-	ahead.Nodes[1].ClockMS = time.Minute.Milliseconds() // its host's clock is ahead
+	ahead.Nodes[1].ClockMS = time.Minute.Milliseconds() // the clock of the leader's host is ahead
 	own := Rollout{Since: noon, Within: 5 * time.Minute}
 	for name, c := range map[string]struct {
-		p        redislock.Picture
+		p        redislock.ElectionState
 		own      Rollout
 		after    time.Duration // late_after
-		since    time.Time     // zero: it is scheduled, or that is not known
+		since    time.Time     // zero if the job is scheduled, or if that is unknown
 		lateFrom time.Time
 	}{
 		"the leader has it":                  {p: leads([]string{"other", "report"}, noon), own: own},

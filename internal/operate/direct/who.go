@@ -11,8 +11,8 @@ import (
 	"baton/internal/operate"
 )
 
-// Held are the locks that a client holds, by their keys: those of the configuration, and those on
-// the index of this Redis. A lock without a leader is one that this user of Redis may not read.
+// Held returns the held locks, by their keys: the locks of the configuration, and the locks in the index of this Redis. A lock in the
+// result has no leader if this process' user of Redis has no right to read the lock.
 func (s *Site) Held(ctx context.Context) ([]diagnose.Lock, error) {
 	return asking(ctx, s, func(l session) ([]diagnose.Lock, error) {
 		snapshot, err := l.snapshot(ctx, nil, l.views())
@@ -27,8 +27,8 @@ func (s *Site) Held(ctx context.Context) ([]diagnose.Lock, error) {
 		for _, key := range l.Config.LockKeys() {
 			delete(noted, key)
 		}
-		pictures, unread, err := l.LockStores.Pictures(ctx, slices.Collect(maps.Keys(noted)))
-		for key, p := range pictures {
+		states, unread, err := l.LockStores.States(ctx, slices.Collect(maps.Keys(noted)))
+		for key, p := range states {
 			if leader := leaderOf(p); leader != nil || p.Forbidden {
 				held = append(held, diagnose.Lock{Key: key, Leader: leader})
 			}

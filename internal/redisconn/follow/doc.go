@@ -1,5 +1,5 @@
-// Package follow reads the replication stream of a Redis master, so that its caller learns which keys change. It speaks the replica's
-// side of the protocol and is no replica: it never counts for WAIT, and neither FAILOVER nor a Sentinel can choose it.
+// Package follow reads the replication stream of a Redis master, so that its caller learns which keys change. It uses a replica's part of
+// the protocol, but it is no replica: WAIT never counts it, and neither FAILOVER nor a Sentinel can choose it.
 //
 //	Join ── a position is known and within the backlog ──▶ PSYNC id offset+1 ──▶ +CONTINUE
 //	   └─── none, or too old ──▶ INFO replication, PSYNC at the end ──▶ +CONTINUE (earlier changes are missed)
@@ -9,13 +9,13 @@
 //
 // What fails, and what then:
 //
-//   - The connection breaks, the server stops or fails over: Follow returns an error, and the next Join
-//     goes on from the last position, if the backlog reaches back that far.
-//   - A server that shuts down waits until its replicas have acknowledged everything, with writes paused.
-//     We never do: it asks (REPLCONF GETACK), and after a second of silence Follow leaves (ErrLeft).
-//     Join does not come back before the server has stopped (ErrStopping).
-//   - A byte that is not the beginning of a command: ErrGarbled. The position is of no use any more.
+//   - The connection breaks, the server stops or fails over: Follow returns an error, and the next Join continues from the last
+//     position, if the backlog reaches back that far.
+//   - A server that shuts down pauses writes, and waits until its replicas have acknowledged everything. We never acknowledge. The server
+//     asks for the acknowledgement (REPLCONF GETACK), and after a second of silence Follow leaves (ErrLeft). Until the server has
+//     stopped, Join returns ErrStopping.
+//   - The received bytes are no command: Follow returns ErrGarbled. The last position must not be used again.
 //
-// A position is always between two commands and outside MULTI: Redis continues within a command, too,
-// and says nothing about it.
+// A position is always between two commands and outside of MULTI, because Redis would continue in the middle of a command without an
+// error.
 package follow

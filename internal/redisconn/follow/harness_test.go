@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	testsupport.Main(m)
 }
 
-// rig is a Redis of one test with another client's connection.
+// rig is the Redis of one test, with a connection of another client.
 type rig struct {
 	testsupport.Client
 	redis *testsupport.Redis
@@ -31,7 +31,7 @@ func newRig(t testing.TB, opts ...testsupport.RedisOption) *rig {
 	return &rig{Client: r.Client(t), redis: r}
 }
 
-// master is the server behind an address.
+// master returns the Master for the server at an address.
 func master(t testing.TB, url string) Master {
 	t.Helper()
 	s := redistest.Open(t, redisconn.Options{URL: url, ClientName: "baton-test"})
@@ -42,12 +42,12 @@ func master(t testing.TB, url string) Master {
 	return Master{Socket: all[0].Socket, Wait: 30 * time.Second}
 }
 
-// record is what came over a stream, as texts.
+// record stores the commands that a stream has delivered, as texts.
 type record struct {
 	mu       sync.Mutex
 	commands []string
 	at       Position
-	came     chan struct{} // has room for one
+	came     chan struct{} // has room for one value
 }
 
 func newRecord() *record { return &record{came: make(chan struct{}, 1)} }
@@ -82,7 +82,7 @@ func (r *record) all() ([]string, Position) {
 	return append([]string(nil), r.commands...), r.at
 }
 
-// await waits until the last command has come, and forgets all of them.
+// await waits until the stream has delivered the command last, and removes all commands from the record.
 func (r *record) await(t testing.TB, last string) (commands []string, at Position) {
 	t.Helper()
 	limit := time.After(time.Minute)
@@ -102,13 +102,13 @@ func (r *record) await(t testing.TB, last string) (commands []string, at Positio
 	}
 }
 
-// followed is a stream that is followed in a goroutine.
+// followed is a stream that a goroutine follows.
 type followed struct {
 	*record
 	Joined
 	t    testing.TB
-	end  func() error // ends it, and returns why it has ended
-	wait func() error // waits until it has ended by itself
+	end  func() error // ends the stream, and returns the reason for its end
+	wait func() error // waits until the stream has ended by itself
 	done chan struct{}
 }
 
@@ -122,7 +122,7 @@ func follow(t testing.TB, m Master, from ...Position) *followed {
 	return begin(t, s, joined)
 }
 
-// errGoesOn: a stream does not end that should have ended by itself.
+// errGoesOn means that a stream has not ended, although it should have ended by itself.
 var errGoesOn = errors.New("the stream is followed on")
 
 func begin(t testing.TB, s *Stream, joined Joined) *followed {

@@ -11,21 +11,21 @@ import (
 	"baton/internal/redisconn"
 )
 
-// info is the state of a server and its history, from INFO.
+// info contains the values of INFO that describe a server and its replication history.
 type info struct {
 	role     string
-	stopping bool   // it shuts down, and waits for its replicas
-	replID   string // of its history
-	offset   int64  // the length of that
-	oldID    string // of the history of its master, before it was promoted
-	shared   int64  // the part of that which is its own, too
+	stopping bool   // the server shuts down, and waits for its replicas
+	replID   string // the ID of the server's history
+	offset   int64  // the length of that history, in bytes
+	oldID    string // the ID of the former master's history, if the server is a promoted replica
+	shared   int64  // the length of the part that both histories have in common
 
 	backlog            bool
 	backlogSize        int64
 	oldest, oldestSize int64 // the first byte of the backlog, counted from 1, and the number of its bytes
 }
 
-// Head asks a master for the end of its history. ErrNotMaster if the server is no master.
+// Head asks a master for the position at the end of its replication history. It returns ErrNotMaster if the server is no master.
 func Head(ctx context.Context, c redis.Conn) (Position, error) {
 	text, err := redis.String(redis.DoContext(c, ctx, "INFO", "replication"))
 	if err != nil {
@@ -41,7 +41,7 @@ func Head(ctx context.Context, c redis.Conn) (Position, error) {
 	return Position{ReplID: i.replID, Offset: i.offset, DB: AnyDB}, nil
 }
 
-// add reads a reply of INFO.
+// add parses a reply of INFO and adds its values to i.
 func (i *info) add(text string) error {
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
@@ -82,39 +82,40 @@ func (i *info) add(text string) error {
 	return nil
 }
 
-// Loss is the reason why a stream does not continue from a position.
+// Loss is the reason why a stream cannot continue from a position.
 type Loss struct {
 	Code  LossCode
 	Words string
 }
 
-// LossCode is that reason for programs.
+// LossCode is a code that tells programs the reason of a [Loss].
 type LossCode string
 
-// The reasons why a stream does not continue from a position.
+// These are the reasons why a stream cannot continue from a position.
 const (
 	LostHistory  LossCode = "history"  // the master has another history
-	LostFailover LossCode = "failover" // a promoted replica did not have all of its master's
-	LostBacklog  LossCode = "backlog"  // the master keeps no changes from so far back
+	LostFailover LossCode = "failover" // a promoted replica did not have the whole history of its master
+	LostBacklog  LossCode = "backlog"  // the master no longer keeps the changes after the position
 )
 
-// lacks is the reason why the server cannot continue from a position; zero if it can. The server would say that, too, but then begin to
-// send all its data.
+// lacks returns the reason why the server cannot continue from a position, or the zero Loss if it can. We check this before we ask the
+// server, because a server that cannot continue would send all its data.
 func (i *info) lacks(p Position) Loss {
 	switch {
 	case p.ReplID != i.replID && (p.ReplID != i.oldID || i.shared < 0):
-		return Loss{LostHistory, fmt.Sprintf("the master has another history (%s) than the position (%s): it was restarted without it, "+
-			"or replaced", i.replID, p.ReplID)}
+		return Loss{LostHistory, fmt.Sprintf("the master has another history (%s) than the position (%s): the master lost its "+
+			"history in a "+
+			"restart, or was replaced", i.replID, p.ReplID)}
 	case p.ReplID != i.replID && p.Offset > i.shared:
-		return Loss{LostFailover, fmt.Sprintf("the position (%d) is beyond what the promoted master had of its master's history (%d)",
+		return Loss{LostFailover, fmt.Sprintf("the position (%d) is after the last change that the promoted master had received (%d)",
 			p.Offset, i.shared)}
 	case !i.backlog:
-		return Loss{LostBacklog, "the master keeps no backlog any more (repl-backlog-ttl)"}
+		return Loss{LostBacklog, "the master no longer has a backlog (repl-backlog-ttl)"}
 	case p.Offset+1 < i.oldest:
-		return Loss{LostBacklog, fmt.Sprintf("the backlog begins %d bytes behind the position: it is too small for this outage; "+
+		return Loss{LostBacklog, fmt.Sprintf("the backlog begins %d bytes after the position: it is too small for this outage; "+
 			"raise repl-backlog-size (now %d)", i.oldest-p.Offset-1, i.backlogSize)}
 	case p.Offset > i.offset:
-		return Loss{LostHistory, fmt.Sprintf("the position (%d) is beyond the end of the master's history (%d)", p.Offset, i.offset)}
+		return Loss{LostHistory, fmt.Sprintf("the position (%d) is after the end of the master's history (%d)", p.Offset, i.offset)}
 	}
 	return Loss{}
 }

@@ -15,52 +15,53 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Master is the server to follow. Every Join calls Socket: after a failover that leads to another server.
+// Master is the server to follow. Every Join calls Socket, so that a Join after a failover reaches the new master.
 type Master struct {
-	// Socket opens a connection that is logged in.
+	// Socket opens a connection and logs in.
 	Socket func(ctx context.Context) (net.Conn, error)
-	// Wait bounds the wait for each reply.
+	// Wait is the maximum wait for one reply.
 	Wait time.Duration
 }
 
-// How is the way in which a stream was joined.
-type How int
+// JoinKind says how a stream was joined.
+type JoinKind int
 
-// The ways to join a stream.
+// These are the ways to join a stream.
 const (
-	Began     How = iota + 1 // at its end: earlier changes were missed
-	Continued                // where it was left
-	Promoted                 // the same, but the master is a promoted replica: see Joined.Shared
-	Resynced                 // after a skipped RDB: earlier changes were missed
+	Began     JoinKind = iota + 1 // at the end of the stream; earlier changes were missed
+	Continued                     // at a position of the caller
+	Promoted                      // like Continued, but the master is a promoted replica: see Joined.Shared
+	Resynced                      // after a skipped RDB; earlier changes were missed
 )
 
-func (h How) String() string {
+func (h JoinKind) String() string {
 	return [...]string{"?", "began", "continued", "promoted", "resynced"}[h]
 }
 
 // Joined is the result of a Join.
 type Joined struct {
-	How How
-	// At is where the stream begins: the least of the positions that it continues from. Its history may have another id than the position
-	// had.
+	Kind JoinKind
+	// At is the position where the stream begins, which is the lowest of the caller's positions that the master accepts. At.ReplID
+	// may differ from the ReplID of the caller's position.
 	At Position
-	// Shared is the offset up to which a promoted master has the old master's history. Changes that were read from the old one beyond it
-	// may have been lost with it.
+	// Shared is the offset at the end of the history that a promoted master and the old master share. We may have read later changes
+	// from the old master, which the promoted master may not have.
 	Shared int64
-	// Lost gives for each position the reason why the stream does not continue there; zero if it does.
+	// Lost contains for each of the caller's positions the reason why the stream cannot continue from the position, or the zero Loss if
+	// it can.
 	Lost []Loss
-	// Why is the first of these, if the stream continues from no position.
+	// Why is the first reason in Lost, if the stream continues from none of the positions.
 	Why Loss
-	// Backlog is how many bytes the server keeps for followers that come back.
+	// Backlog is the number of bytes that the server keeps for followers that come back.
 	Backlog int64
 }
 
 const joinTries = 3
 
-// Join joins the stream of a master at the least of some positions, or at its end if there is no position, or the master has lost them
-// all. Positions of other masters' histories do no harm.
+// Join joins the stream of a master at the lowest of the positions in the argument from. If there is no such position, or the stream
+// can continue from none of them, Join begins at the end of the stream. It ignores positions of the histories of other masters.
 func Join(ctx context.Context, m Master, from ...Position) (*Stream, Joined, error) {
-	refused := make([]Loss, len(from)) // the server refused, although its INFO allowed that
+	refused := make([]Loss, len(from)) // positions that the server refused, although its INFO allows them
 	for range joinTries {
 		h, err := shake(ctx, m)
 		if err != nil {
@@ -90,7 +91,7 @@ func Join(ctx context.Context, m Master, from ...Position) (*Stream, Joined, err
 	return resync(ctx, m, len(from))
 }
 
-// againError: join once more, on a new connection.
+// againError means that the caller must join once more, on a new connection.
 type againError struct {
 	why    string
 	active bool // a backlog was requested, and takes a moment
@@ -98,15 +99,15 @@ type againError struct {
 
 func (e againError) Error() string { return e.why }
 
-// handshake is a connection on its way to become a stream.
+// handshake is a connection before it becomes a stream.
 type handshake struct {
 	*reader
 	wait    time.Duration
 	info    info
-	release func() // ends the watch over ctx
+	release func() // ends the goroutine that watches ctx
 }
 
-// shake opens a connection, introduces itself and reads the server's INFO.
+// shake opens a connection, introduces baton as a replica and reads the server's INFO.
 func shake(ctx context.Context, m Master) (*handshake, error) {
 	conn, err := m.Socket(ctx)
 	if err != nil {
@@ -126,14 +127,14 @@ func shake(ctx context.Context, m Master) (*handshake, error) {
 }
 
 func (h *handshake) introduce() error {
-	// A Sentinel leaves out a replica with an impossible port.
+	// A Sentinel ignores a replica whose port is impossible.
 	port := strconv.Itoa(redisconn.PortOfNone)
 	for _, command := range [][]string{{"REPLCONF", "listening-port", port}, {"REPLCONF", "capa", "eof", "capa", "psync2"}} {
 		if _, err := h.do(command...); err != nil {
 			return err
 		}
 	}
-	// If the server sends an RDB, none of its data is needed. Servers before 7.0 do not know this.
+	// If the server sends an RDB, baton needs no data in it. Servers before 7.0 do not know this option.
 	if _, err := h.do("REPLCONF", "rdb-filter-only", ""); err != nil && !errors.As(err, new(redis.Error)) {
 		return err
 	}
@@ -155,7 +156,7 @@ func (h *handshake) introduce() error {
 	return nil
 }
 
-// do sends a command of the handshake.
+// do sends one command of the handshake and returns its reply.
 func (h *handshake) do(words ...string) (string, error) {
 	if err := h.write(encode(words)); err != nil {
 		return "", err
@@ -175,8 +176,8 @@ func explained(command string, err error) error {
 	return nil
 }
 
-// psync requests the stream from an offset on. The first acknowledgement comes in the same packet: from PSYNC on we are a replica at
-// offset 0 for the server, and FAILOVER on a server without writes would choose us.
+// psync requests the stream from an offset on. It sends the first acknowledgement in the same packet. The reason is that from PSYNC
+// on the server counts us as a replica at offset 0. If the server has no writes, FAILOVER would choose such a replica.
 func (h *handshake) psync(replID string, from int64) (string, error) {
 	if err := h.requestStream(replID, from); err != nil {
 		return "", err
@@ -205,9 +206,9 @@ func (h *handshake) write(request []byte) error {
 	return err
 }
 
-// join requests the stream.
+// join chooses the position where the stream begins, and requests the stream from there on.
 func (h *handshake) join(from []Position, refused []Loss) (*Stream, Joined, error) {
-	joined := Joined{How: Began, Backlog: h.info.backlogSize, Lost: slices.Clone(refused)}
+	joined := Joined{Kind: Began, Backlog: h.info.backlogSize, Lost: slices.Clone(refused)}
 	least := -1
 	for i, p := range from {
 		if joined.Lost[i] == (Loss{}) {
@@ -222,7 +223,7 @@ func (h *handshake) join(from []Position, refused []Loss) (*Stream, Joined, erro
 	}
 	at := Position{ReplID: h.info.replID, Offset: h.info.offset, DB: AnyDB}
 	if least >= 0 {
-		at, joined.How = from[least], Continued
+		at, joined.Kind = from[least], Continued
 	} else if len(from) > 0 {
 		joined.Why = joined.Lost[0]
 	}
@@ -232,17 +233,17 @@ func (h *handshake) join(from []Position, refused []Loss) (*Stream, Joined, erro
 	}
 	answer := strings.Fields(reply)
 	if len(answer) == 0 || answer[0] != "CONTINUE" {
-		why := "the master has no part of its history from there on any more: " + reply
+		why := "the master no longer has the history after the position: " + reply
 		if least >= 0 {
 			refused[least] = Loss{LostBacklog, why}
 		}
 		return nil, Joined{}, againError{why: why}
 	}
 	if len(answer) > 1 && answer[1] != h.info.replID {
-		return nil, Joined{}, againError{why: "the master changed in this moment"}
+		return nil, Joined{}, againError{why: "the master changed during the handshake"}
 	}
 	if at.ReplID != h.info.replID {
-		at.ReplID, joined.How = h.info.replID, Promoted
+		at.ReplID, joined.Kind = h.info.replID, Promoted
 	}
 	if h.info.shared > 0 {
 		joined.Shared = h.info.shared
@@ -251,8 +252,9 @@ func (h *handshake) join(from []Position, refused []Loss) (*Stream, Joined, erro
 	return newStream(h.reader, at), joined, nil
 }
 
-// activate requests a backlog. The server makes one for its first replica, and keeps it for an hour (repl-backlog-ttl) when that has
-// gone. The rest of the reply is not read.
+// activate makes the server create a backlog. For this purpose it requests the stream, because a server creates a backlog for its
+// first replica. The server keeps the backlog for an hour after that replica has left (repl-backlog-ttl). activate waits only for a
+// refusal, and reads nothing else of the reply.
 func (h *handshake) activate() error {
 	if err := h.requestStream("?", -1); err != nil {
 		return err
@@ -270,10 +272,10 @@ func (h *handshake) activate() error {
 	return againError{why: "the master had no backlog", active: true}
 }
 
-// activateFor is how long to wait for a refusal.
+// activateFor is how long activate waits for a refusal.
 const activateFor = 50 * time.Millisecond
 
-// awaitBacklog returns when the server has a backlog.
+// awaitBacklog waits until the server has a backlog.
 func awaitBacklog(ctx context.Context, m Master) error {
 	for range 100 {
 		h, err := shake(ctx, m)
@@ -291,5 +293,5 @@ func awaitBacklog(ctx context.Context, m Master) error {
 			return context.Cause(ctx)
 		}
 	}
-	return fmt.Errorf("%w: it makes no replication backlog; is repl-backlog-size 0?", ErrRefused)
+	return fmt.Errorf("%w: the server keeps no replication backlog; is repl-backlog-size 0?", ErrRefused)
 }

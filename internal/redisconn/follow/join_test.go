@@ -18,7 +18,7 @@ func TestAStreamBeginsAtItsEndAndTakesNoData(t *testing.T) {
 	g := newRig(t)
 	g.Do("SET", "before", 1)
 	f := follow(t, master(t, g.redis.URL()))
-	if f.How != Began || f.At.ReplID == "" || f.At.DB != AnyDB || f.Backlog < 1<<20 {
+	if f.Kind != Began || f.At.ReplID == "" || f.At.DB != AnyDB || f.Backlog < 1<<20 {
 		t.Errorf("joined %+v", f.Joined)
 	}
 	g.Do("SET", "a", 1)
@@ -47,7 +47,7 @@ func offsetOf(t testing.TB, c testsupport.Client) int64 {
 	return i.offset
 }
 
-// Redis does not repeat SELECT for one who goes on.
+// Redis does not repeat SELECT for a client that continues from a position.
 func TestAPositionIsContinuedFromWithItsDatabase(t *testing.T) {
 	g := newRig(t)
 	m := master(t, g.redis.URL())
@@ -62,7 +62,7 @@ func TestAPositionIsContinuedFromWithItsDatabase(t *testing.T) {
 	g.Do("SET", "b", 3)
 	g.Do("EXEC")
 	f = follow(t, m, at)
-	if f.How != Continued || f.At != at {
+	if f.Kind != Continued || f.At != at {
 		t.Errorf("joined %+v at %+v", f.Joined, at)
 	}
 	got, _ := f.await(t, "5 SET b 3")
@@ -90,9 +90,9 @@ func TestAPositionThatIsGoneIsNotContinuedFrom(t *testing.T) {
 		from Position
 		code LossCode
 		why  string
-	}{{at, LostBacklog, "raise repl-backlog-size"}, {other, LostHistory, "another history"}, {ahead, LostHistory, "beyond the end"}} {
+	}{{at, LostBacklog, "raise repl-backlog-size"}, {other, LostHistory, "another history"}, {ahead, LostHistory, "after the end"}} {
 		f = follow(t, m, c.from)
-		if f.How != Began || f.Why.Code != c.code || !strings.Contains(f.Why.Words, c.why) || f.At.Offset != offsetOf(t, g.Client) {
+		if f.Kind != Began || f.Why.Code != c.code || !strings.Contains(f.Why.Words, c.why) || f.At.Offset != offsetOf(t, g.Client) {
 			t.Errorf("joined %+v, want %q", f.Joined, c.why)
 		}
 		_ = f.end()
@@ -108,7 +108,7 @@ func field(info, name string) string {
 	return value
 }
 
-// Several who follow share a stream: it begins where the last of them is that can be gone on from.
+// Several followers share a stream, which begins at the lowest of their positions that the master still accepts.
 func TestAStreamBeginsAtTheLeastOfItsPositions(t *testing.T) {
 	g := newRig(t)
 	m := master(t, g.redis.URL())
@@ -124,7 +124,7 @@ func TestAStreamBeginsAtTheLeastOfItsPositions(t *testing.T) {
 	other.ReplID, other.Offset = strings.Repeat("0", 40), 1
 	f = follow(t, m, other, all[2], all[1])
 	var none Loss
-	if f.How != Continued || f.At != all[1] || f.Why != none || f.Lost[0] == none || f.Lost[1] != none || f.Lost[2] != none {
+	if f.Kind != Continued || f.At != all[1] || f.Why != none || f.Lost[0] == none || f.Lost[1] != none || f.Lost[2] != none {
 		t.Errorf("joined %+v", f.Joined)
 	}
 	if got, _ := f.await(t, "0 SET a 2"); len(got) != 1 {
@@ -150,13 +150,13 @@ func TestAPromotedReplicaContinuesItsMastersHistory(t *testing.T) {
 	shared := offsetOf(t, r)
 	r.Do("SET", "a", 2)
 	f = follow(t, m, at)
-	if f.How != Promoted || f.At.ReplID == at.ReplID || f.Shared != shared || f.At.Offset != at.Offset {
+	if f.Kind != Promoted || f.At.ReplID == at.ReplID || f.Shared != shared || f.At.Offset != at.Offset {
 		t.Errorf("joined %+v, shared %d", f.Joined, shared)
 	}
 	got, _ := f.await(t, "0 SET a 2")
 	t.Log(got)
 	lost := Position{ReplID: at.ReplID, Offset: shared + 1}
-	if f := follow(t, m, lost); f.How != Began || f.Why.Code != LostFailover {
+	if f := follow(t, m, lost); f.Kind != Began || f.Why.Code != LostFailover {
 		t.Errorf("joined %+v", f.Joined)
 	}
 }
@@ -172,7 +172,7 @@ func TestARestartedMasterIsContinuedFromOnlyIfItKnowsItsHistory(t *testing.T) {
 		t.Error("the stream went on")
 	}
 	g.redis.Restart()
-	if f = follow(t, m, at); f.How != Began || f.Why.Code != LostHistory {
+	if f = follow(t, m, at); f.Kind != Began || f.Why.Code != LostHistory {
 		t.Errorf("joined %+v", f.Joined)
 	}
 }
@@ -206,7 +206,7 @@ func TestAJoinEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Where Redis is not content with a position at its own end, its data come and are skipped.
+// If Redis does not accept a position at its own end, it sends all its data, and Join skips the data.
 func TestAnRDBIsSkipped(t *testing.T) {
 	for name, args := range map[string][]string{
 		"without a size": {"--repl-diskless-sync", "yes"},
@@ -234,7 +234,7 @@ func TestAnRDBIsSkipped(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				f := begin(t, newStream(h.reader, at), Joined{How: Resynced, At: at})
+				f := begin(t, newStream(h.reader, at), Joined{Kind: Resynced, At: at})
 				g.Do("SELECT", 2)
 				g.Do("SET", "a", 1)
 				got, reached := f.await(t, "2 SET a 1")
@@ -247,13 +247,13 @@ func TestAnRDBIsSkipped(t *testing.T) {
 	}
 	g := newRig(t)
 	s, joined, err := resync(t.Context(), master(t, g.redis.URL()), 1)
-	if err != nil || joined.How != Resynced || joined.Why.Code != LostBacklog || joined.Lost[0] == (Loss{}) {
+	if err != nil || joined.Kind != Resynced || joined.Why.Code != LostBacklog || joined.Lost[0] == (Loss{}) {
 		t.Fatalf("%+v, %v", joined, err)
 	}
 	_ = s.Close()
 }
 
-// whole is a handshake that asks for all data.
+// whole returns a handshake that asks for all data.
 func whole(t testing.TB, m Master) (*handshake, error) {
 	conn, err := m.Socket(t.Context())
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// A master whose replies are no Redis' is refused, and takes no memory.
+// A master whose replies are not those of a Redis is refused, and its replies need no memory.
 func TestALieInTheHandshakeIsAnError(t *testing.T) {
 	for _, lie := range testsupport.Lies {
 		liar := testsupport.NewLiar(t, nil, lie)
@@ -33,11 +33,11 @@ func TestALieInTheHandshakeIsAnError(t *testing.T) {
 	}
 }
 
-// So is one whose stream has false lengths.
+// A master whose stream contains false lengths is also refused.
 func TestALieInTheStreamIsAnError(t *testing.T) {
 	for _, c := range []struct {
 		sent    string
-		garbled bool // else it is waited for
+		garbled bool // otherwise Follow waits for the missing bytes
 	}{
 		{"*9000000000000000000\r\n", true},
 		{"*1\r\n$9000000000000000000\r\n", true},
@@ -50,7 +50,7 @@ func TestALieInTheStreamIsAnError(t *testing.T) {
 	} {
 		server, client := net.Pipe()
 		go func() {
-			_, _ = io.WriteString(server, c.sent) // cut short where it is refused
+			_, _ = io.WriteString(server, c.sent) // the write fails if the client refuses the text
 			_ = server.Close()
 		}()
 		s := newStream(newReader(client), Position{})

@@ -14,20 +14,20 @@ import (
 	"baton/internal/testsupport"
 )
 
-// A client that waits for a replica must not take us for one.
+// A client that waits for a replica must not count us as a replica.
 func TestAWriterNeverWaitsForUsInVain(t *testing.T) {
 	g := newRig(t)
 	f := follow(t, master(t, g.redis.URL()))
 	g.Do("SET", "a", 1)
 	f.await(t, "0 SET a 1")
-	if n := g.Num("WAIT", 1, 1500); n != 0 { // longer than the pause between two acknowledgements
+	if n := g.Num("WAIT", 1, 1500); n != 0 { // the limit is longer than the pause between two acknowledgements
 		t.Fatalf("WAIT counts us: %d", n)
 	}
-	// It asked everyone, and nothing came for a second.
+	// The server has asked all replicas for an acknowledgement, and has sent nothing for a second.
 	wants(t, f.wait(), ErrLeft, "")
 }
 
-// The server asks for acknowledgements as long as a client waits for them. While others write we stay.
+// The server asks for acknowledgements as long as a client waits for them. While other clients write, we stay connected.
 func TestAWaitingWriterDoesNotDriveUsOutOfABusyStream(t *testing.T) {
 	g := newRig(t)
 	f := follow(t, master(t, g.redis.URL()))
@@ -57,15 +57,15 @@ func TestAFailoverByHandNeverChoosesUs(t *testing.T) {
 	failsOverToNobody(t, g)
 }
 
-// On a server without writes everybody is at its offset, 0.
+// On a server without writes the offset is 0, and every replica has this offset.
 func TestAFailoverOfAServerWithoutWritesNeverChoosesUs(t *testing.T) {
 	g := newRig(t)
 	s, joined, err := Join(t.Context(), master(t, g.redis.URL()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close() // of a test that fails
-	// Not even in the moment before the stream is followed.
+	defer s.Close() // needed only if the test fails
+	// FAILOVER must also not choose us in the moment before Follow begins.
 	text := g.Str("INFO", "replication")
 	if !strings.Contains(text, "master_repl_offset:0\r") || !strings.Contains(text, "port=65536,state=online,offset=1,") {
 		t.Fatalf("the server has an offset, or our acknowledgement has not come with PSYNC:\n%s", text)
@@ -78,7 +78,7 @@ func TestAFailoverOfAServerWithoutWritesNeverChoosesUs(t *testing.T) {
 	}
 }
 
-// failsOverToNobody has the server search for a replica that has everything, and give up.
+// failsOverToNobody makes the server search for a replica that has all data, and give up.
 func failsOverToNobody(t *testing.T, g *rig) {
 	t.Helper()
 	if _, err := g.Conn.Do("FAILOVER", "TIMEOUT", 1500); err != nil {
@@ -89,7 +89,7 @@ func failsOverToNobody(t *testing.T, g *rig) {
 		if time.Now().After(limit) {
 			t.Fatal("the failover does not end")
 		}
-		time.Sleep(10 * time.Millisecond) // nothing says when
+		time.Sleep(10 * time.Millisecond) // no event shows when this happens
 	}
 	if got := g.Str("INFO", "replication"); !strings.Contains(got, "role:master") {
 		t.Errorf("it is no master any more:\n%s", got)
@@ -106,22 +106,22 @@ func TestAStopOfTheServerIsHardlyDelayed(t *testing.T) {
 	if _, err := g.Conn.Do("SHUTDOWN", "SAVE"); err == nil {
 		t.Fatal("SHUTDOWN was answered")
 	}
-	// By itself it would wait for 10 seconds.
+	// Without our reaction the server would wait for 10 seconds.
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("it took %s to stop", took)
 	} else {
 		t.Logf("it stopped after %s", took.Round(time.Millisecond))
 	}
 	wants(t, f.wait(), ErrLeft, "")
-	_, at := f.all() // the backlog of a server that has loaded its data begins there
+	_, at := f.all() // the backlog of a server that has loaded its data begins at this position
 	g.redis.Restart()
-	// It has given its history another name, as a promoted replica does.
-	if f := follow(t, m, at); f.How != Promoted || f.Shared != at.Offset {
+	// The server has given its history another ID, as a promoted replica does.
+	if f := follow(t, m, at); f.Kind != Promoted || f.Shared != at.Offset {
 		t.Errorf("after a clean stop: joined %+v", f.Joined)
 	}
 }
 
-// A server that waits for others when it stops is not joined: it would wait for us, too.
+// A server that is stopping and waits for its replicas is not joined, because it would also wait for us.
 func TestAServerThatStopsIsNotJoined(t *testing.T) {
 	g := newRig(t)
 	replica := testsupport.StartRedis(t, testsupport.RedisReplicaOf(g.redis))
@@ -157,7 +157,7 @@ func TestASentinelNeverListsUs(t *testing.T) {
 	joined := time.Now()
 	for _, s := range all.Sentinels() {
 		c := s.Client(t)
-		for limit := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) { // it says when it asked last
+		for limit := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) { // the server's replies show when it last asked
 			asked, err := redis.StringMap(c.Do("SENTINEL", "MASTER", all.Name()), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -181,7 +181,7 @@ func TestASentinelNeverListsUs(t *testing.T) {
 	}
 }
 
-// ctxErr is why the stream has ended; nil if it goes on.
+// ctxErr returns the reason why the stream has ended, or nil if it has not ended.
 func (f *followed) ctxErr() error {
 	select {
 	case <-f.done:

@@ -12,25 +12,25 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// The sizes of the buffers: a buffer begins with buffered bytes. An argument above longest is not kept, and neither is a command that
-// would need a buffer above most.
+// These are sizes in bytes. buffered is the first size of a buffer. longest limits the arguments of commands: a longer argument is not
+// kept. most limits the buffer: a command that needs a larger buffer is also not kept.
 const (
 	buffered = 256 << 10
 	longest  = 64 << 10
 	most     = 32 << 20
 )
 
-// reader is the receiving side of a connection. Its buffer grows with the present command.
+// reader receives the bytes of a connection. Its buffer grows until the command that is being received fits into it.
 type reader struct {
 	conn net.Conn
 	buf  []byte
 	r, w int // buf[r:w] has been received and not been used
-	kept int // buf[kept:r] is still needed; = r outside a command
+	kept int // buf[kept:r] is still needed; kept equals r outside of a command
 }
 
 func newReader(conn net.Conn) *reader { return &reader{conn: conn, buf: make([]byte, buffered)} }
 
-// fill receives more, until a deadline. It may move the kept bytes.
+// fill waits for more bytes, at most until the deadline. It may move the kept bytes inside the buffer.
 func (b *reader) fill(deadline time.Time) error {
 	if b.w == len(b.buf) {
 		b.makeRoom()
@@ -49,7 +49,7 @@ func (b *reader) fill(deadline time.Time) error {
 	return err
 }
 
-// makeRoom moves the kept bytes to the beginning, or grows the buffer.
+// makeRoom moves the kept bytes to the beginning of the buffer, or to a larger buffer.
 func (b *reader) makeRoom() {
 	to := b.buf
 	if b.mustGrow() {
@@ -59,10 +59,10 @@ func (b *reader) makeRoom() {
 	b.buf, b.r, b.w, b.kept = to, b.r-b.kept, n, 0
 }
 
-// mustGrow reports whether the buffer is full of kept bytes.
+// mustGrow reports whether the buffer is full, and more than half of its bytes must be kept.
 func (b *reader) mustGrow() bool { return b.w == len(b.buf) && b.w-b.kept > len(b.buf)/2 }
 
-// shrink frees a buffer that one command has made large. No bytes may be kept then.
+// shrink replaces a buffer that grew for one large command with a small buffer. The old buffer must not contain kept bytes.
 func (b *reader) shrink() {
 	if len(b.buf) <= 4*buffered || b.w-b.r > buffered/2 {
 		return
@@ -72,7 +72,7 @@ func (b *reader) shrink() {
 	b.buf, b.r, b.kept = to, 0, 0
 }
 
-// line is the next line, without its end, valid until more is received. Only the handshake uses it.
+// line returns the next line, without its end. The line is valid until more bytes are received. Only the handshake uses it.
 func (b *reader) line(wait time.Duration) ([]byte, error) {
 	for at := b.r; ; {
 		for ; at < b.w; at++ {
@@ -97,8 +97,8 @@ func (b *reader) line(wait time.Duration) ([]byte, error) {
 	}
 }
 
-// reply is the next reply: a text, a number or a bulk string. A refusal is a redis.Error. Empty lines
-// before it mean that the server is still busy.
+// reply returns the next reply: a text, a number or a bulk string. A refusal is a redis.Error. The server sends empty lines before the
+// reply while it is busy.
 func (b *reader) reply(wait time.Duration) (string, error) {
 	var line []byte
 	for len(line) == 0 {
@@ -123,7 +123,7 @@ func (b *reader) reply(wait time.Duration) (string, error) {
 	return "", fmt.Errorf("%w: reply %q: is it a Redis?", ErrGarbled, line)
 }
 
-// bulk receives a text of n bytes and its end. Its memory grows with the bytes received.
+// bulk receives a text of n bytes and its line end. Its memory grows with the received bytes.
 func (b *reader) bulk(n int, wait time.Duration) (string, error) {
 	var text []byte
 	for piece := make([]byte, min(n+2, longest)); len(text) < n+2; {
@@ -136,7 +136,7 @@ func (b *reader) bulk(n int, wait time.Duration) (string, error) {
 	return string(text[:n]), nil
 }
 
-// read receives exactly this many bytes.
+// read fills the slice into with received bytes.
 func (b *reader) read(into []byte, wait time.Duration) error {
 	for len(into) > 0 {
 		if b.r == b.w {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A server that has much to catch up with sends it right behind its +CONTINUE.
+// A server that has many changes to send sends them directly after its +CONTINUE.
 func TestAReplyIsReadHoweverMuchComesRightBehindIt(t *testing.T) {
 	for _, c := range []struct {
 		sent, want string
@@ -22,7 +22,7 @@ func TestAReplyIsReadHoweverMuchComesRightBehindIt(t *testing.T) {
 		sent := make(chan struct{})
 		go func() {
 			defer close(sent)
-			_, _ = server.Write([]byte(c.sent)) // cut short where it is refused
+			_, _ = server.Write([]byte(c.sent)) // the write fails if the client refuses the text
 		}()
 		got, err := newReader(client).reply(time.Minute)
 		if got != c.want || errors.Is(err, ErrGarbled) != c.fails {

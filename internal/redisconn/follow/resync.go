@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// resync joins a server that will not continue from its own end: it takes an RDB and skips it. All the positions, lost of them, are
-// useless then.
+// resync joins the stream of a server that refuses to continue even from the end of its own history. It requests an RDB and skips
+// it. The argument lost is the number of the caller's positions. None of these positions can be used any longer.
 func resync(ctx context.Context, m Master, lost int) (*Stream, Joined, error) {
 	h, err := shake(ctx, m)
 	if err != nil {
@@ -24,9 +24,9 @@ func resync(ctx context.Context, m Master, lost int) (*Stream, Joined, error) {
 		}
 		return nil, Joined{}, err
 	}
-	joined := Joined{How: Resynced, At: at, Backlog: h.info.backlogSize, Lost: make([]Loss, lost)}
+	joined := Joined{Kind: Resynced, At: at, Backlog: h.info.backlogSize, Lost: make([]Loss, lost)}
 	for i := range joined.Lost {
-		joined.Lost[i] = Loss{LostBacklog, "the master goes on from nowhere, and sent all its data"}
+		joined.Lost[i] = Loss{LostBacklog, "the master cannot continue from any position, so it sent all its data"}
 	}
 	if lost > 0 {
 		joined.Why = joined.Lost[0]
@@ -34,7 +34,7 @@ func resync(ctx context.Context, m Master, lost int) (*Stream, Joined, error) {
 	return newStream(h.reader, at), joined, nil
 }
 
-// fullResync requests all data, and returns the position after them.
+// fullResync requests all data, and returns the position that follows the data.
 func (h *handshake) fullResync() (Position, error) {
 	reply, err := h.psync("?", -1)
 	if err != nil {
@@ -51,10 +51,11 @@ func (h *handshake) fullResync() (Position, error) {
 	return at, h.skipRDB()
 }
 
-// markSize is the length of the mark after an RDB whose size was unknown when it began.
+// markSize is the length of the mark that ends an RDB. The server sends such a mark if it does not announce the size of the RDB.
 const markSize = 40
 
-// skipRDB skips "$size\r\n…" or "$EOF:mark\r\n…mark". Empty lines come before, while the server prepares it.
+// skipRDB skips an RDB, which has the form "$size\r\n…" or "$EOF:mark\r\n…mark". The server sends empty lines first, while it
+// prepares the RDB.
 func (h *handshake) skipRDB() error {
 	var line []byte
 	for len(line) == 0 {
@@ -85,7 +86,7 @@ func (h *handshake) skipRDB() error {
 	return nil
 }
 
-// skipUntil skips up to a mark, and the mark.
+// skipUntil skips all bytes up to and including a mark.
 func (h *handshake) skipUntil(mark []byte) error {
 	for {
 		if i := bytes.Index(h.buf[h.r:h.w], mark); i >= 0 {
@@ -93,7 +94,7 @@ func (h *handshake) skipUntil(mark []byte) error {
 			h.kept = h.r
 			return nil
 		}
-		h.r = max(h.r, h.w-len(mark)+1) // it may have begun
+		h.r = max(h.r, h.w-len(mark)+1) // the mark may begin in the last bytes
 		h.kept = h.r
 		if err := h.more(); err != nil {
 			return err

@@ -10,69 +10,71 @@ import (
 	"time"
 )
 
-// The rhythm of a stream.
+// These are the time limits of a stream.
 const (
 	ackEvery = time.Second
-	// leaveAfter is how long to wait for more data from a server that has asked for an acknowledgement.
+	// leaveAfter is how long we wait for data from a server that has asked for an acknowledgement.
 	leaveAfter = time.Second
-	// silence is how long a master may send nothing. It sends PING every 10 seconds, unless repl-ping-replica-period differs, and drops
-	// its replicas after repl-timeout, 60 s.
+	// silence is how long a master may send nothing before we leave it. A master sends PING every 10 seconds, unless
+	// repl-ping-replica-period differs, and drops its replicas after repl-timeout, 60 s.
 	silence = 60 * time.Second
 )
 
-// ack does not give our offset: FAILOVER would choose us as a replica that has everything, and WAIT would count us. Nor does it give 0,
-// which is everything on a server without writes. No offset is 1: the first command has 14 bytes.
+// ack does not contain our real offset: with the real offset FAILOVER would choose us as a replica that has everything, and WAIT
+// would count us. It also does not contain 0, because on a server without writes a replica at offset 0 has everything. Offset 1 is
+// never the offset of a replica, because the first command has 14 bytes.
 var ack = []byte("*3\r\n$8\r\nREPLCONF\r\n$3\r\nACK\r\n$1\r\n1\r\n")
 
 // Position is a place between two commands of a stream, outside MULTI.
 type Position struct {
 	ReplID string // names the history
-	Offset int64  // how many bytes of it come before this place
-	// DB is the database selected there; AnyDB if that is unknown.
+	Offset int64  // the number of bytes of the history before this place
+	// DB is the database that is selected at this place, or AnyDB if it is unknown.
 	DB int
 }
 
-// AnyDB is the database of a command where it is unknown: Redis does not repeat SELECT for a follower that continues.
+// AnyDB means that the database of a command is unknown, because Redis does not repeat SELECT for a follower that continues from a
+// position.
 const AnyDB = -1
 
-// Handler receives the commands of a stream. It must not wait for anything: Redis disconnects a client that reads too slowly.
+// Handler receives the commands of a stream. Its methods must not block, because Redis disconnects a client that reads too slowly.
 type Handler interface {
-	// Command is called for each command except those that only order the stream: SELECT, MULTI, EXEC, PING, REPLCONF. db is the database
-	// of the command, or AnyDB. args are valid until it returns; An argument of more than 64 KiB is nil. If a command is too long to be
-	// kept, all of its arguments are nil.
+	// Command is called for each command, except the commands that only control the stream: SELECT, MULTI, EXEC, PING, REPLCONF. db
+	// is the database of the command, or AnyDB. args are valid until Command returns. An argument of more than 64 KiB is nil. If a
+	// command is too long to be kept, args is empty.
 	Command(db int, args [][]byte)
-	// Reached is called before the stream waits for more: all commands up to here have been handed over.
+	// Reached is called before the stream waits for more bytes. All commands up to this position have been handed over.
 	Reached(Position)
 }
 
 // Stream is the replication stream of one master. It is not safe for concurrent use.
 type Stream struct {
 	reader
-	at       Position // after the last command
+	at       Position // the place after the last command
 	boundary Position // the last place outside MULTI
 	multi    bool
 	asked    time.Time // when the server asked for an acknowledgement, if no data came since
 
-	// The state of the present command:
-	left    int    // missing arguments; less than 0: it has not begun
+	// The fields below describe the command that is being read.
+	left    int    // the number of missing arguments; less than 0: the command has not begun
 	skip    int    // missing bytes of an argument that is too long
-	dropped int64  // bytes of it that are no longer in the buffer
-	spans   []span // its arguments, from reader.kept on
-	over    bool   // it is too long to be kept
+	dropped int64  // the number of the command's bytes that are no longer in the buffer
+	spans   []span // the arguments, as places after reader.kept
+	over    bool   // the command is too long to be kept
 	args    [][]byte
 }
 
-// span is the place of an argument; from is less than 0 if it was too long to be kept.
+// span is the place of an argument in the buffer. The field from is negative if the argument was too long to be kept.
 type span struct{ from, to int }
 
 func newStream(r *reader, at Position) *Stream {
 	return &Stream{reader: *r, at: at, boundary: at, left: -1}
 }
 
-// Position is the place where the stream may be resumed.
+// Position returns the last place where the stream may be resumed.
 func (s *Stream) Position() Position { return s.boundary }
 
-// Offset is the one after the command that is being handed over. Only the handler may call it.
+// Offset returns the offset after the command that is being handed over to the handler. Only the handler may call it.
 func (s *Stream) Offset() int64 { return s.at.Offset }
 
 // Close ends the stream. It may be called at any time, and more than once.
@@ -83,7 +85,7 @@ func (s *Stream) Close() error {
 	return nil
 }
 
-// Follow hands over the commands until ctx ends or the stream breaks. It closes the stream.
+// Follow passes the commands to the handler h until ctx ends or the stream breaks. Then it closes the stream.
 func (s *Stream) Follow(ctx context.Context, h Handler) error {
 	following, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(following, func() { _ = s.Close() })
@@ -106,13 +108,14 @@ func (s *Stream) Follow(ctx context.Context, h Handler) error {
 	return err
 }
 
-// ackError: an acknowledgement could not be sent.
+// ackError means that an acknowledgement could not be sent.
 type ackError struct{ error }
 
 func (e ackError) Error() string { return "no acknowledgement could be sent: " + e.error.Error() }
 func (e ackError) Unwrap() error { return e.error }
 
-// acknowledge sends acknowledgements, which keep the connection: see ack. If it cannot, it ends the stream.
+// acknowledge sends acknowledgements regularly, so that the server keeps the connection: see ack. If it cannot send one, it ends the
+// stream.
 func (s *Stream) acknowledge(ctx context.Context, end context.CancelCauseFunc) {
 	tick := time.NewTicker(ackEvery)
 	defer tick.Stop()
@@ -154,7 +157,8 @@ func (s *Stream) follow(h Handler) error {
 	}
 }
 
-// receive is fill within a command.
+// receive waits for more bytes of the stream, as fill does. If the command that is being received has become too long, receive stops
+// keeping its bytes. It also drops the bytes of an argument that must be skipped.
 func (s *Stream) receive(deadline time.Time) error {
 	if s.left >= 0 && s.mustGrow() && 2*len(s.buf) > most { // the command is not kept any longer
 		s.over = true
@@ -173,7 +177,7 @@ func (s *Stream) receive(deadline time.Time) error {
 	return nil
 }
 
-// handOver hands over every command that has been received completely.
+// handOver passes every command that has been received completely to the handler h.
 func (s *Stream) handOver(h Handler) error {
 	for {
 		whole, err := s.next()
@@ -193,7 +197,7 @@ func (s *Stream) handOver(h Handler) error {
 	}
 }
 
-// next reads up to the end of a command; false if that has not been received.
+// next reads on to the end of a command. It returns false if the end of the command has not been received yet.
 func (s *Stream) next() (whole bool, err error) {
 	if s.skip > 0 {
 		return false, nil
@@ -237,7 +241,7 @@ func (s *Stream) next() (whole bool, err error) {
 	return true, nil
 }
 
-// skipTo skips n bytes from a place on; skip counts the missing ones.
+// skipTo skips n bytes that begin at the position from. The field skip is the number of these bytes that were not received yet.
 func (s *Stream) skipTo(from, n int) {
 	s.r = from
 	there := min(n, s.w-from)
@@ -245,7 +249,7 @@ func (s *Stream) skipTo(from, n int) {
 		s.r += n
 		return
 	}
-	s.w -= there // nothing is behind it
+	s.w -= there // no other byte is in the buffer after these bytes
 	s.dropped += int64(there)
 	s.skip = n - there
 }
@@ -257,7 +261,7 @@ func (s *Stream) garbled(yes bool) error {
 	return fmt.Errorf("%w, behind offset %d: %q", ErrGarbled, s.at.Offset, s.buf[s.r:min(s.w, s.r+32)])
 }
 
-// collect makes the arguments of the spans.
+// collect builds the arguments of a command from their places in the buffer.
 func (s *Stream) collect() {
 	s.args = s.args[:0]
 	if s.over {
@@ -272,7 +276,7 @@ func (s *Stream) collect() {
 	}
 }
 
-// orders obeys a command that only orders the stream; false for any other command.
+// orders applies a command that only controls the stream. It returns false for any other command.
 func (s *Stream) orders() bool {
 	if len(s.args) == 0 {
 		return false
@@ -322,8 +326,8 @@ func (s *Stream) shrinkBetween() {
 	}
 }
 
-// number reads a number after its mark, as in "$12\r\n". next is the place after it, 0 if it is incomplete, less than 0 if it is no
-// number.
+// number reads the number after a mark, as in "$12\r\n". The argument at is the position of the mark. The result next is the
+// position after the number. It is 0 if the number is incomplete, and negative if the text is no number.
 func number(buf []byte, at int, mark byte) (n, next int) {
 	if at >= len(buf) {
 		return 0, 0
@@ -350,7 +354,7 @@ func number(buf []byte, at int, mark byte) (n, next int) {
 	return 0, 0
 }
 
-// same compares a name in any case with one in small letters.
+// same reports whether name equals small. The argument small is in lower case; the case of name does not matter.
 func same(name []byte, small string) bool {
 	if len(name) != len(small) {
 		return false

@@ -23,7 +23,7 @@ func command(words ...string) string {
 	return string(b)
 }
 
-// sent follows what is sent in pieces of so many bytes, and returns what came of it.
+// sent sends a text in pieces of the given size, and returns the commands that Follow has passed on, the position and the error.
 func sent(t testing.TB, text string, piece int) (commands []string, at Position, err error) {
 	t.Helper()
 	ours, theirs := net.Pipe()
@@ -119,7 +119,7 @@ func TestACommandThatIsTooLongIsNotKept(t *testing.T) {
 	}
 }
 
-// mute is a connection on which nothing can be sent.
+// mute is a connection whose writes fail.
 type mute struct{ net.Conn }
 
 var errMute = errors.New("no route to host")
@@ -150,7 +150,7 @@ func (c *counter) Command(_ int, args [][]byte) {
 }
 func (c *counter) Reached(Position) {}
 
-// endless sends the same again and again.
+// endless delivers the same bytes repeatedly.
 type endless struct {
 	net.Conn
 	text []byte

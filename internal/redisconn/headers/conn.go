@@ -6,37 +6,37 @@ import (
 )
 
 const (
-	// holdAbove is the size in bytes above which a text is held back until it has come.
+	// holdAbove is the size in bytes above which a text is held back until it has arrived completely.
 	holdAbove = 1 << 20
-	// piece is the size of the buffers of a text that is held back.
+	// piece is the size of each buffer that holds such a text.
 	piece = 256 << 10
-	// readMost is how much is read at once where a header may come. It is less than holdAbove, so a text that is held
-	// back never ends within the reading that has its header.
+	// readMost is the number of bytes to read at once while a header may follow. It is less than holdAbove, so that the end of a long text
+	// never comes in the same read as its header.
 	readMost = 64 << 10
-	// keptOfLine is the part of a line that is kept, in bytes: headers are shorter.
+	// keptOfLine is the number of bytes that are kept of a line. A header is shorter.
 	keptOfLine = 64
 )
 
-// Conn is a connection for the client library: Read fails before a reply that exceeds a limit. It is not safe for
-// concurrent reads, as the library does none.
+// Conn is a connection for the client library. If a reply exceeds a limit, Read returns an error before the
+// library sees that reply. Only one goroutine may call Read at a time.
 type Conn struct {
 	net.Conn
 	server string
-	err    error // of a reply that was refused; it stays
+	err    error // the error of a refused reply; every later Read also returns it
 
 	line     []byte // the beginning of the line that is being read
-	length   int    // of that line
-	skip     int    // bytes of a text that are still to come, and its end
-	left     []int  // of each open array: elements that are still to come
+	length   int    // the length of that line
+	skip     int    // the number of missing bytes of a text and of its line end
+	left     []int  // the number of missing elements of each open array
 	elements int    // of this reply
 	bytes    int    // of this reply
-	foreign  bool   // something else than a reply came: the library says so itself
+	foreign  bool   // the server sent something other than a reply, which the library itself reports
 
-	held [][]byte // a text that came in pieces, with the end of its header
-	wait int      // how much of it is still to come
+	held [][]byte // the pieces of a long text, with the end of its header
+	wait int      // the number of missing bytes of that text
 }
 
-// Guard bounds the replies that come over a connection. server is for messages.
+// Guard limits the replies that arrive over c. The argument server is the server's name in messages.
 func Guard(c net.Conn, server string) *Conn { return &Conn{Conn: c, server: server} }
 
 // Read implements net.Conn.
@@ -72,7 +72,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return from, err
 }
 
-// hold reads the next piece of a text.
+// hold reads the next piece of a long text. Conn holds back such a text until all of it has arrived.
 func (c *Conn) hold() error {
 	last := len(c.held) - 1
 	if len(c.held[last]) == cap(c.held[last]) {
@@ -98,8 +98,8 @@ func (c *Conn) release(p []byte) int {
 	return n
 }
 
-// scan follows the replies in p. from is where the end of the header of a long text is, which must be
-// held back from there on; less than 0: there is none.
+// scan parses the replies in p. The result from is the position where the header of a long text ends. From this position on, the
+// bytes must be held back. The result is negative if there is no long text.
 func (c *Conn) scan(p []byte) (from int, err error) {
 	for at := 0; at < len(p) && !c.foreign; {
 		if c.skip > 0 {
@@ -113,12 +113,12 @@ func (c *Conn) scan(p []byte) (from int, err error) {
 			part = part[:end]
 		}
 		line := part
-		if c.length > 0 || end < 0 { // it came in pieces
+		if c.length > 0 || end < 0 { // the line arrived in pieces
 			c.line = append(c.line, part[:min(len(part), keptOfLine-len(c.line))]...)
 			line = c.line
 		}
 		if c.length += len(part); c.length > MostLine {
-			return -1, At(&Excess{What: "a line without an end", Limit: "64 KiB"}, c.server)
+			return -1, At(&LimitError{What: "a line without an end", Limit: "64 KiB"}, c.server)
 		}
 		if end < 0 {
 			break
@@ -135,7 +135,7 @@ func (c *Conn) scan(p []byte) (from int, err error) {
 	return -1, nil
 }
 
-// header follows a whole line.
+// header handles a complete line, which is a short reply or the header of a text or an array.
 func (c *Conn) header(line []byte) error {
 	if len(line) > 0 && line[len(line)-1] == '\r' {
 		line = line[:len(line)-1]
@@ -167,7 +167,7 @@ func (c *Conn) header(line []byte) error {
 	return nil
 }
 
-// open begins an array of n elements.
+// open records the beginning of an array of n elements.
 func (c *Conn) open(n int) error {
 	if n <= MostElements {
 		n += c.elements
@@ -179,7 +179,7 @@ func (c *Conn) open(n int) error {
 	return Depth(len(c.left))
 }
 
-// text begins a text of n bytes.
+// text records the beginning of a text of n bytes.
 func (c *Conn) text(n int) error {
 	if err := Text(n); err != nil {
 		return err
@@ -188,7 +188,7 @@ func (c *Conn) text(n int) error {
 	return Total(c.elements, c.bytes)
 }
 
-// close ends an element. The last element of an array ends the array, too.
+// close records the end of an element. The last element of an array also ends the array.
 func (c *Conn) close() {
 	for i := len(c.left) - 1; i >= 0; i-- {
 		if c.left[i]--; c.left[i] > 0 {

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// pieces is a connection over which some bytes come, cut anyhow.
+// pieces is a connection that delivers some bytes in random pieces.
 type pieces struct {
 	net.Conn
 	left []byte
@@ -36,7 +36,7 @@ func (p *pieces) SetReadDeadline(time.Time) error  { return nil }
 func (p *pieces) SetWriteDeadline(time.Time) error { return nil }
 func (p *pieces) Close() error                     { return nil }
 
-// reply writes a reply of any kind.
+// reply writes a random reply.
 func reply(t *rapid.T, into *bytes.Buffer, depth int) {
 	kinds := 6
 	if depth > 4 {
@@ -97,7 +97,7 @@ func TestHonestRepliesPassAsTheyAre(t *testing.T) {
 	})
 }
 
-// A text of the longest kind costs what has come of it.
+// A text with the maximum length needs only as much memory as the bytes that have arrived.
 func TestAPromisedTextCostsNothing(t *testing.T) {
 	began := fmt.Sprintf("$%d\r\n%s", MostText, strings.Repeat("x", 3*piece))
 	c := Guard(&pieces{left: []byte(began), cut: func(most int) int { return most }}, "redis x")
@@ -131,13 +131,13 @@ func TestLimitsAreOfAWholeReply(t *testing.T) {
 				break
 			}
 		}
-		excess, ok := errors.AsType[*Excess](err)
+		excess, ok := errors.AsType[*LimitError](err)
 		if !ok || excess.Server != "redis x" || !strings.Contains(err.Error(), c.what) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	var within strings.Builder
-	for range 3 { // each reply counts by itself
+	for range 3 { // each reply is counted separately
 		within.WriteString(array(200_000) + strings.Repeat("$0\r\n\r\n", 200_000))
 	}
 	g := Guard(&pieces{left: []byte(within.String()), cut: func(most int) int { return most }}, "redis x")
@@ -155,7 +155,7 @@ func TestLimitsAreOfAWholeReply(t *testing.T) {
 	}
 }
 
-// BenchmarkGuard compares the library with and without the guard: rows of ten short texts, pipelined.
+// BenchmarkGuard compares the library with and without the guard, with pipelined rows of ten short texts.
 func BenchmarkGuard(b *testing.B) {
 	const rows = 10_000
 	row := "*10\r\n" + strings.Repeat("$16\r\n0123456789abcdef\r\n", 10)

@@ -1,9 +1,9 @@
-// Package headers bounds the replies of a Redis before anything allocates memory for them.
+// Package headers limits the size of Redis replies before anything allocates memory for them.
 //
-// The client library believes each header: of "$1000000000000" it makes a buffer of that size, and a negative or
-// huge size panics in a goroutine where nothing can recover. [Conn] stands between the socket and the library. It
-// reads the headers as they pass, refuses what exceeds a limit, and holds a long text back until the server has
-// sent it: so memory follows the bytes that came, never a promise. Code that parses replies itself asks [Text] and [Total].
+// The client library believes each header: for "$1000000000000" it makes a buffer of that size. A negative or huge size panics in a
+// goroutine where nothing can recover. [Conn] is between the socket and the library. It reads the headers as they pass, refuses sizes
+// above a limit, and holds a long text back until the server has sent it. So memory grows with the received bytes, never with an
+// announced size. Code that parses replies itself calls [Text] and [Total].
 package headers
 
 import (
@@ -12,66 +12,67 @@ import (
 	"math"
 )
 
-// The limits of one reply. Each is above the largest honest reply that baton asks for.
+// These are the limits of one reply. Each limit is above the largest valid reply to a request of baton.
 const (
-	// MostText is the longest text, in bytes. A Redis takes none that is longer (proto-max-bulk-len).
+	// MostText is the maximum length of a text, in bytes. Redis accepts no longer text (proto-max-bulk-len).
 	MostText = 512 << 20
-	// MostBytes is for all texts together. A page aims at 8 MiB, and exceeds that only for one long record, or
-	// where records suddenly become long.
+	// MostBytes is the maximum for all texts of a reply together, in bytes. baton reads records in pages of about 8 MiB. A page
+	// becomes larger only because of one long record, or if records suddenly become long.
 	MostBytes = 1 << 30
-	// MostElements is for all arrays together. CLUSTER SLOTS has up to 500,000 where each slot stands alone, COMMAND
-	// 20,000. Other replies are pages of some ten thousand at most.
+	// MostElements is the maximum for all arrays of a reply together. CLUSTER SLOTS has up to 500,000 elements, if each slot has
+	// another owner than its neighbours. COMMAND has 20,000. Other replies are pages of some ten thousand elements at most.
 	MostElements = 4 << 20
 	// MostDepth is how deep arrays may nest. COMMAND has 12 levels.
 	MostDepth = 32
-	// MostLine is the length of a line: of a status, a refusal, a number.
+	// MostLine is the maximum length of a line: a status, a refusal or a number.
 	MostLine = 64 << 10
 )
 
-// Excess is the error for a reply above a limit.
-type Excess struct {
-	Server string // its address; may be empty
+// LimitError means that a reply exceeds a limit.
+type LimitError struct {
+	Server string // the server's address; may be empty
 	What   string // the announced size, such as "a text of 9000000000000000000 bytes"
 	Limit  string
 }
 
-func (e *Excess) Error() string {
+func (e *LimitError) Error() string {
 	from := "the server"
 	if e.Server != "" {
 		from = e.Server
 	}
-	return fmt.Sprintf("%s announces %s, and baton takes at most %s: is it a Redis? If it is one, a value that baton reads is too large: "+
-		"make it smaller, or leave its key or field out of the job", from, e.What, e.Limit)
+	return fmt.Sprintf("%s announces %s, but baton accepts at most %s: is this server a Redis? If it is, a value is too large: "+
+		"make the value smaller, or remove its key or field from the job", from, e.What, e.Limit)
 }
 
 // Text checks the announced size of one text.
 func Text(size int) error {
 	if size > MostText {
-		return &Excess{What: fmt.Sprintf("a text of %s bytes", number(size)), Limit: "512 MiB"}
+		return &LimitError{What: fmt.Sprintf("a text of %s bytes", number(size)), Limit: "512 MiB"}
 	}
 	return nil
 }
 
-// Total checks how many elements and how many bytes of texts a reply has so far.
+// Total checks the total numbers of elements and of text bytes that a reply has so far.
 func Total(elements, bytes int) error {
 	switch {
 	case elements > MostElements:
-		return &Excess{What: fmt.Sprintf("a reply of %s elements", number(elements)), Limit: fmt.Sprint(MostElements)}
+		return &LimitError{What: fmt.Sprintf("a reply of %s elements", number(elements)), Limit: fmt.Sprint(MostElements)}
 	case bytes > MostBytes:
-		return &Excess{What: fmt.Sprintf("a reply of %s bytes", number(bytes)), Limit: "1 GiB"}
+		return &LimitError{What: fmt.Sprintf("a reply of %s bytes", number(bytes)), Limit: "1 GiB"}
 	}
 	return nil
 }
 
-// Depth checks how deep arrays nest.
+// Depth checks how deeply arrays are nested.
 func Depth(levels int) error {
 	if levels > MostDepth {
-		return &Excess{What: fmt.Sprintf("arrays in arrays, %d levels deep", levels), Limit: fmt.Sprint(MostDepth)}
+		return &LimitError{What: fmt.Sprintf("arrays in arrays, %d levels deep", levels), Limit: fmt.Sprint(MostDepth)}
 	}
 	return nil
 }
 
-// number is a number for a message. Size makes no difference between numbers that are too long for an int.
+// number returns a number as text for a message. The largest int becomes "more than" a number, because it also stands for all
+// numbers that are too long for an int.
 func number(n int) string {
 	if n == math.MaxInt {
 		return fmt.Sprintf("more than %d", n-1)
@@ -79,7 +80,8 @@ func number(n int) string {
 	return fmt.Sprint(n)
 }
 
-// Size reads the number of a header. A number that is too long for an int is the largest one. False: it is no number.
+// Size reads the number of a header. A number that is too long for an int becomes the largest int. It returns false if the text is no
+// number.
 func Size(digits []byte) (n int, ok bool) {
 	if string(digits) == "-1" {
 		return -1, true
@@ -97,9 +99,9 @@ func Size(digits []byte) (n int, ok bool) {
 	return n, len(digits) > 0
 }
 
-// At adds the server to an error of this package. Others stay as they are.
+// At adds the name of the server to an error of this package. It does not change other errors.
 func At(err error, server string) error {
-	excess, ok := errors.AsType[*Excess](err)
+	excess, ok := errors.AsType[*LimitError](err)
 	if !ok || excess.Server != "" {
 		return err
 	}

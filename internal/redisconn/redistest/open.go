@@ -6,7 +6,7 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Open opens a store, which is closed when the test ends.
+// Open opens a store. The store is closed at the test's end.
 func Open(t testing.TB, o redisconn.Options) *redisconn.Store {
 	t.Helper()
 	s, err := redisconn.Open(o)

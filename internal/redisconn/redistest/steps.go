@@ -1,5 +1,5 @@
-// Package redistest lets a test stop a user of Redis before any request and after any reply. It
-// decorates connections; the user does not notice.
+// Package redistest lets a test stop a user of Redis before any request and after any reply. It wraps connections, and the user does not
+// notice this.
 package redistest
 
 import (
@@ -19,16 +19,16 @@ import (
 	"time"
 )
 
-// Before and After name the steps of a command, or of a script by its file name without .lua.
-// Commands that are sent together have the steps of the first one. A replication stream has none.
+// Before returns the step before a request is sent, and [After] returns the step after its reply. The argument name is the command,
+// or the file name of the script without ".lua". A request of several commands has the name of the first command. A replication
+// stream has no steps.
 func Before(name string) string { return "before " + name }
 
-// After is the step when the reply has come and has not been seen yet.
+// After returns the step when the reply has arrived, but the program has not read the reply yet.
 func After(name string) string { return "after " + name }
 
-// Dial makes connections, for redisconn.Options, that call observe at every step, also
-// concurrently. An error of observe breaks the connection and is returned to its user.
-// Authentication has no steps.
+// Dial returns a dial function for redisconn.Options. Its connections call the function observe at every step, also concurrently. If
+// that function returns an error, the connection breaks, and its user gets this error. Authentication has no steps.
 func Dial(observe func(step string) error) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
@@ -39,33 +39,34 @@ func Dial(observe func(step string) error) func(ctx context.Context, network, ad
 	}
 }
 
-// noSteps are the commands by which a connection is made ready.
+// noSteps lists the commands that prepare a connection. These commands have no steps.
 var noSteps = []string{"AUTH", "CLIENT", "HELLO", "PING", "SELECT"}
 
-// conn is a connection. Requests and replies are used by one goroutine, as of any
-// connection to Redis.
+// conn is a connection whose requests and replies are observed. Only one goroutine at a time may write requests and read replies, as
+// with any connection to Redis.
 type conn struct {
 	net.Conn
 	observe  func(step string) error
 	requests requests
 	replies  replies
-	groups   []group       // that are not answered yet
-	asking   bool          // what is written now opens a group
-	again    bool          // the script was not known, and is sent as a whole
-	patience time.Duration // of a Write
+	groups   []group       // groups that are not answered yet
+	asking   bool          // the next command that is written starts a group
+	again    bool          // the server did not know the script, and now gets its text
+	patience time.Duration // time limit of a Write
 	failed   error
-	// stream: PSYNC was sent, and what comes is no reply to a command; came: it has begun.
+	// The field stream is set after PSYNC was sent, because the bytes that arrive then are not replies to commands. The field came
+	// is set after the first bytes of the stream.
 	stream atomic.Bool
 	came   bool
 }
 
-// group is commands that were sent together.
+// group contains commands that were sent together.
 type group struct {
 	name string
-	left int // replies
+	left int // number of replies that are missing
 }
 
-// SetWriteDeadline implements net.Conn. What a step takes does not count.
+// SetWriteDeadline implements net.Conn. The time that the observer of a step takes does not count.
 func (c *conn) SetWriteDeadline(t time.Time) error {
 	c.patience = 0
 	if !t.IsZero() {
@@ -74,8 +75,8 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// SetReadDeadline implements net.Conn. A step that failed is told here, too: the bytes that came with it hide it
-// from who sets a deadline before it reads on.
+// SetReadDeadline implements net.Conn. It also returns the error of a failed step. Otherwise a caller that sets a deadline before the next
+// Read would miss that error, because the Read that failed also returned bytes.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	if c.failed != nil {
 		return c.failed
@@ -85,7 +86,7 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 
 // Write implements net.Conn.
 func (c *conn) Write(p []byte) (int, error) {
-	if c.stream.Load() { // an acknowledgement, while another goroutine reads
+	if c.stream.Load() { // an acknowledgement; another goroutine may read at the same time
 		return c.Conn.Write(p)
 	}
 	if c.failed != nil {
@@ -131,7 +132,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	c.asking = true
 	for _, unknown := range c.replies.read(p[:n]) {
 		if len(c.groups) == 0 {
-			continue // to no request: it is for a subscriber
+			continue // a message for a subscriber, not the reply to a request
 		}
 		g := &c.groups[0]
 		if g.left--; g.left > 0 {
@@ -155,22 +156,22 @@ func (c *conn) step(step, name string) error {
 	}
 	if err := c.observe(step); err != nil {
 		c.failed = err
-		_ = c.Conn.Close() // its user closes it again
+		_ = c.Conn.Close() // the user of the connection also closes it
 		return err
 	}
 	return nil
 }
 
-// requests takes a stream of commands apart.
+// requests parses a stream of commands.
 type requests struct {
 	line  []byte
-	skip  int    // bytes of a word that are still to come, with its line's end
-	word  []byte // of the first two of a command
-	at    int    // which word
+	skip  int    // bytes of the present word that are missing, including its line end
+	word  []byte // the first or second word of a command
+	at    int    // index of the present word
 	first string
 }
 
-// read returns the names of the commands whose names are now known.
+// read parses the next bytes of the stream, and returns the names of the commands that these bytes complete.
 func (r *requests) read(p []byte) (names []string) {
 	for len(p) > 0 {
 		if r.skip > 0 {
@@ -200,7 +201,7 @@ func (r *requests) read(p []byte) (names []string) {
 	return names
 }
 
-// end is at the end of a word, and answers the command's name if that is known by it.
+// end handles the end of a word. If the word completes the name of the command, end returns the name.
 func (r *requests) end() (name string) {
 	text := strings.TrimSuffix(string(r.word), "\r\n")
 	script := r.first == "EVAL" || r.first == "EVALSHA"
@@ -218,15 +219,16 @@ func (r *requests) end() (name string) {
 	return name
 }
 
-// replies takes a stream of replies apart.
+// replies parses a stream of replies.
 type replies struct {
 	line []byte
-	need int  // values that are still to come of this reply
-	skip int  // bytes of a text that are still to come
-	no   bool // it says that a script is not known
+	need int  // number of values of this reply that are missing
+	skip int  // number of bytes of a text that are missing
+	no   bool // the reply says that the script is not known
 }
 
-// read returns, of every reply that is complete now, whether it says that a script is not known.
+// read parses the next bytes of the stream. It returns one entry for every reply that these bytes complete. The entry is true if the
+// reply says that the script is not known.
 func (r *replies) read(p []byte) (complete []bool) {
 	for len(p) > 0 {
 		if r.skip > 0 {
@@ -240,7 +242,7 @@ func (r *replies) read(p []byte) (complete []bool) {
 		if line, p = cutLine(&r.line, p); line == nil {
 			return complete
 		}
-		if r.need == 0 { // the beginning of a reply
+		if r.need == 0 { // a new reply begins here
 			r.need, r.no = 1, bytes.HasPrefix(line, []byte("-NOSCRIPT"))
 		}
 		r.need--
@@ -261,8 +263,8 @@ func (r *replies) read(p []byte) (complete []bool) {
 	return complete
 }
 
-// cutLine takes a line off p, of which begun may have the beginning. It is nil, and begun
-// has all there is, until the line has its end.
+// cutLine cuts the first line from p. The argument begun may contain the beginning of the line. While the end of the line is
+// missing, cutLine returns nil and keeps all bytes in this argument.
 func cutLine(begun *[]byte, p []byte) (line, rest []byte) {
 	i := bytes.IndexByte(p, '\n')
 	if i < 0 {
@@ -274,7 +276,7 @@ func cutLine(begun *[]byte, p []byte) (line, rest []byte) {
 	return bytes.TrimRight(line, "\r\n"), p[i+1:]
 }
 
-// number reads a length; 0 for what is none.
+// number reads a length. It returns 0 if the text is no number.
 func number(text []byte) int {
 	n, sign := 0, 1
 	for i, c := range text {
@@ -290,7 +292,7 @@ func number(text []byte) int {
 	return sign * n
 }
 
-// scriptName is the name of the file that has a script.
+// scriptName returns the name of the file that contains a script, or the name of the command if there is no such file.
 func scriptName(command, text string) string {
 	if command == "EVAL" {
 		text = hash([]byte(text))
@@ -306,8 +308,8 @@ func hash(script []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// scripts are the names of the module's scripts that are in a file of their own, by their
-// hashes. A test runs in the directory of its package.
+// scripts maps the hashes of the scripts to the names of the module's Lua files. It searches for go.mod in the working directory and
+// in the directories above it, because a test runs in the directory of its package.
 var scripts = sync.OnceValue(func() map[string]string {
 	root, err := os.Getwd()
 	for err == nil && root != "/" {

@@ -39,14 +39,14 @@ func TestEveryRequestAndReplyIsAStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	large := strings.Repeat("x", 100_000) // comes in pieces
+	large := strings.Repeat("x", 100_000) // arrives in several pieces
 	script := redis.NewScript(1, "return redis.call('GET', KEYS[1])")
 	run := func(do func(ctx context.Context, c redisconn.Conn) error) error {
 		c, err := s.Conn(t.Context(), "k")
 		if err != nil {
 			return err
 		}
-		defer c.Close() // it goes back to the pool
+		defer c.Close() // returns the connection to the pool
 		return do(t.Context(), c)
 	}
 	for _, c := range []struct {
@@ -64,11 +64,11 @@ func TestEveryRequestAndReplyIsAStep(t *testing.T) {
 			}
 			return err
 		}},
-		{"EVALSHA", func(ctx context.Context, c redisconn.Conn) error { // it is not known: one step all the same
+		{"EVALSHA", func(ctx context.Context, c redisconn.Conn) error { // the script is not known yet, but there is only one step
 			_, err := script.DoContext(ctx, c, "k")
 			return err
 		}},
-		{"HSET", func(ctx context.Context, c redisconn.Conn) error { // sent together
+		{"HSET", func(ctx context.Context, c redisconn.Conn) error { // the commands are sent together
 			commands := []redisconn.Command{redisconn.Cmd("HSET", "h", "f", large), redisconn.Cmd("HGETALL", "h"),
 				redisconn.Cmd("HGET", "h", "g")}
 			if err := redisconn.SendAll(c, commands...); err != nil {
@@ -78,7 +78,7 @@ func TestEveryRequestAndReplyIsAStep(t *testing.T) {
 			return err
 		}},
 		{"HSCAN", func(ctx context.Context, c redisconn.Conn) error {
-			pace := redisconn.NewScanPace().From(100) // one command has all
+			pace := redisconn.NewScanPace().From(100) // one command returns all keys
 			_, err := c.ScanKey(ctx, "HSCAN", "h", "0", &pace, func() bool { return false }, func([]byte) {})
 			return err
 		}},
@@ -95,7 +95,7 @@ func TestEveryRequestAndReplyIsAStep(t *testing.T) {
 			t.Errorf("%s: steps %q", c.steps, seen)
 		}
 	}
-	// What an observer says is what the caller hears; the connection is not used again.
+	// The caller gets the observer's error, and the connection is not used again.
 	for _, fail = range []string{"before DEL", "after DEL"} {
 		if err := run(func(ctx context.Context, c redisconn.Conn) error {
 			_, err := redis.DoContext(c, ctx, "DEL", "k")
@@ -115,7 +115,7 @@ func TestEveryRequestAndReplyIsAStep(t *testing.T) {
 		}
 	}
 	fail = ""
-	// A step may take longer than a request.
+	// A step may take longer than the time limit of a request.
 	slow := func(ctx context.Context, c redisconn.Conn) error {
 		_, err := redis.DoContext(c, ctx, "TIME")
 		return err
@@ -125,8 +125,8 @@ func TestEveryRequestAndReplyIsAStep(t *testing.T) {
 	}
 }
 
-// The first bytes of a replication stream are a step. Who reads on behind one that failed learns why, whether
-// they set a deadline first or not.
+// The first bytes of a replication stream are a step. If that step fails, every later read returns the step's error, and so does every new
+// deadline.
 func TestAStreamThatWasEndedAtAStepSaysWhy(t *testing.T) {
 	errStop := errors.New("stop")
 	dial := redistest.Dial(func(step string) error {

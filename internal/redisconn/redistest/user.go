@@ -7,8 +7,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// StartWithUser starts a Redis that has, beside the test's user, the documented one only, and
-// returns the options to connect as that.
+// StartWithUser starts a Redis with two users: the test's own user, and the user that the documentation recommends. It returns the
+// options to connect as the recommended user.
 func StartWithUser(t testing.TB) (*testsupport.Redis, redisconn.Options) {
 	t.Helper()
 	r, url := testsupport.StartRedisWithUser(t)

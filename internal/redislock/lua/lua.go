@@ -1,5 +1,5 @@
-// Package lua runs the lock's scripts in this process. It is a package of its own, so that a
-// program that embeds the election gets no Lua unless it asks for it.
+// Package lua runs the lock's scripts in this process. It is a separate package, so that a program that embeds the election contains a
+// Lua interpreter only if it imports this package.
 package lua
 
 import (
@@ -16,17 +16,17 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// compiled caches compiled scripts by their text: a thousand locks have the same scripts.
+// compiled caches compiled scripts by their text, because all locks have the same scripts.
 var compiled sync.Map
 
-// Compile is a [script.Interpreter].
+// Compile implements [script.Interpreter].
 func Compile(text string) script.Compiled {
 	if known, ok := compiled.Load(text); ok {
 		return known.(script.Compiled)
 	}
 	chunk, err := parse.Parse(strings.NewReader("local KEYS, ARGV = ... "+text), "script")
 	if err != nil {
-		panic(err) // the text is the program's own
+		panic(err) // the script is a part of this program, so an error is a mistake in the program
 	}
 	code, err := lua.Compile(chunk, "script")
 	if err != nil {
@@ -38,7 +38,7 @@ func Compile(text string) script.Compiled {
 	return first.(script.Compiled)
 }
 
-// caller answers redis.call and, protected, redis.pcall.
+// caller answers the commands that a script sends by redis.call or, if protected is true, by redis.pcall.
 type caller = func(protected bool, name string, args ...string) (any, error)
 
 func run(code *lua.FunctionProto, keys, args []string, call caller) (any, error) {
@@ -50,7 +50,7 @@ func run(code *lua.FunctionProto, keys, args []string, call caller) (any, error)
 	lua.OpenString(l)
 	lua.OpenMath(l)
 	l.SetTop(0)
-	l.SetGlobal("tonumber", l.NewFunction(toNumber)) // Lua's own here knows no integers beyond 2^63
+	l.SetGlobal("tonumber", l.NewFunction(toNumber)) // the tonumber of this Lua interpreter reads no integers above 2^63
 	api := l.NewTable()
 	for name, protected := range map[string]bool{"call": false, "pcall": true} {
 		l.SetField(api, name, l.NewFunction(func(l *lua.LState) int { return answer(l, call, protected) }))
@@ -64,7 +64,7 @@ func run(code *lua.FunctionProto, keys, args []string, call caller) (any, error)
 	l.Push(tableOf(l, keys))
 	l.Push(tableOf(l, args))
 	if err := l.PCall(2, 1, nil); err != nil {
-		return nil, fmt.Errorf("a script of the lock fails without a server: %w", err)
+		return nil, fmt.Errorf("a script of the lock failed in this process, where baton runs it without Redis: %w", err)
 	}
 	reply := fromLua(l.Get(-1))
 	if refusal, refused := reply.(redis.Error); refused {
@@ -86,7 +86,7 @@ func answer(l *lua.LState, call caller, protected bool) int {
 	return 1
 }
 
-// toNumber is tonumber as Redis has it: what C reads as a float.
+// toNumber works like tonumber in Redis, which also reads a float in the syntax of C.
 func toNumber(l *lua.LState) int {
 	text, isText := l.Get(1).(lua.LString)
 	n, err := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
@@ -112,7 +112,7 @@ func tableOf(l *lua.LState, texts []string) *lua.LTable {
 	return t
 }
 
-// toLua and fromLua convert replies as Redis does.
+// toLua and fromLua convert replies to values of Lua and back, in the same way as Redis.
 func toLua(l *lua.LState, reply any) lua.LValue {
 	switch v := reply.(type) {
 	case int64:

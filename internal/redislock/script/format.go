@@ -1,22 +1,20 @@
-// Package script names what lock and ledger share in Redis: the keys of an election and
-// the formats of its lock.
+// Package script has names that the lock and the ledger share in Redis: the keys of an election, and the formats of its lock.
 package script
 
 import _ "embed" // of the formats' scripts
 
-// Format is how the lock key is written.
+// Format says in which form the lock key contains the owner.
 type Format string
 
-// The formats.
+// These are the formats of the lock key.
 const (
-	// String is a string key, the owner and nothing else: what SET NX makes.
+	// String is a string key with only the owner, as SET NX creates it.
 	String Format = "string"
-	// Redisson is the hash of Redisson's RLock: baton and Java services that lock
-	// the same name exclude each other.
+	// Redisson is the hash of Redisson's RLock. With this format baton and a Java service exclude each other if they lock the same name.
 	Redisson Format = "redisson"
 )
 
-// Formats are all of them.
+// Formats returns all formats.
 func Formats() []Format { return []Format{String, Redisson} }
 
 var (
@@ -26,8 +24,8 @@ var (
 	redissonLua string
 )
 
-// Lua defines holder, take and drop of the lock in KEYS[1], in this format. The scripts are the
-// same for every format and follow this text. The zero Format is String.
+// Lua returns the definitions of the functions holder, take and drop for the lock in KEYS[1], in this format. The code of each
+// script follows this text, and is the same for every format. The format "" means String.
 func (f Format) Lua() string {
 	if f == Redisson {
 		return redissonLua

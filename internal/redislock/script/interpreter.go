@@ -1,9 +1,9 @@
 package script
 
-// Interpreter compiles a script of the lock, so that it runs in this process: for a server that
-// forbids scripts. A text that does not compile is an error of the program: it panics.
+// Interpreter compiles a script of the lock. The script then runs in this process, for a server that forbids scripts. Interpreter
+// panics if the text does not compile, because that is an error of the program.
 type Interpreter func(text string) Compiled
 
-// Compiled runs a script. call stands for redis.call and, protected, for redis.pcall. A reply is
-// what redigo would give: int64, []byte, []any, nil; a refusal by the script is a redis.Error.
+// Compiled runs a script. The function call stands for redis.call or, if protected is true, for redis.pcall. A reply has the types
+// of redigo: int64, []byte, []any, nil. If the script refuses, the error is a redis.Error.
 type Compiled func(keys, args []string, call func(protected bool, name string, args ...string) (any, error)) (any, error)

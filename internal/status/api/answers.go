@@ -17,16 +17,16 @@ import (
 	"baton/internal/text"
 )
 
-// The types of answers that only the API has.
+// These types of answers are used only by the API.
 type (
-	// statusReply is a Snapshot. known is false if it has only an error.
+	// statusReply is a Snapshot. If known is false, the Snapshot contains only an error.
 	statusReply struct {
 		diagnose.Snapshot
 		known bool
 	}
 	leaderReply struct {
-		// Leader is null if the lock is free or its holder is unknown. Then Vacancy has the
-		// reason why no node may take it, or the last leader.
+		// Leader is null if the lock is free, or if its holder is unknown. In that case Vacancy is the reason why no node may take the
+		// lock, or names the last leader.
 		Leader  *diagnose.Leader `json:"leader"`
 		Vacancy string           `json:"vacancy,omitzero"`
 		Paused  *diagnose.Pause  `json:"paused,omitempty"`
@@ -45,45 +45,50 @@ type (
 		Error string         `json:"error,omitzero"`
 	}
 	historyReply struct {
-		Entries []operate.Entry `json:"entries"` // the newest first
+		Entries []operate.Entry `json:"entries"` // the newest entry first
 		Before  string          `json:"before,omitzero"`
 	}
 	outputReply struct {
 		Text string `json:"text"`
-		// Offset is the position of Text in the whole output of the run, Next that of the next part, in bytes.
+		// Offset is the position of Text in the whole output of the run, and Next is the position of the next part, in bytes.
 		Offset  int64 `json:"offset"`
 		Next    int64 `json:"next"`
 		Running bool  `json:"running"`
 	}
 	eventsReply struct {
-		Events []diagnose.Event `json:"events"` // the newest first
+		Events []diagnose.Event `json:"events"` // the newest event first
 	}
 	lettersReply struct {
-		Letters []operate.Letter `json:"letters"` // the newest first
-		// Error is the reason why a database did not answer.
+		Letters []operate.Letter `json:"letters"` // the newest letter first
+		// Error says why a database did not answer.
 		Error string `json:"error,omitzero"`
 	}
 	keysReply struct {
 		Letters []operate.LetterKey `json:"letters"`
-		// More says that the list was cut.
+		// More means that the list was cut.
 		More bool `json:"more"`
 	}
 	reasonsReply struct {
-		Reasons []operate.LetterReason `json:"reasons"` // the most frequent first
+		Reasons []operate.LetterReason `json:"reasons"` // the most frequent reason first
 		Error   string                 `json:"error,omitzero"`
 	}
+	rowsReply struct {
+		Rows []operate.DeletedRow `json:"rows"` // the newest row first
+		// Error is the reason why a database did not answer.
+		Error string `json:"error,omitzero"`
+	}
 	runsReply struct {
-		// Jobs has the latest runs of each job by its name, the oldest first, at most 30.
+		// Jobs contains the latest runs of each job by the job's name: at most 30 runs, the oldest run first.
 		Jobs  map[string][]operate.Brief `json:"jobs"`
 		Error string                     `json:"error,omitzero"`
 	}
 	samplesReply struct {
-		Samples []operate.Sample `json:"samples"` // the oldest first
+		Samples []operate.Sample `json:"samples"` // the oldest sample first
 		Error   string           `json:"error,omitzero"`
 	}
 )
 
-// Bounds of the parameter n.
+// These are the maximum values of the query parameter n.
 const (
 	mostEntries = 1000
 	mostLetters = 1000
@@ -93,7 +98,7 @@ const (
 
 var errUnknown = fmt.Errorf("nothing is known yet: this node has not been able to read the election's state; see /api/v1/status")
 
-// fresh returns the Snapshot, or an error if it is unknown.
+// fresh returns the part of the current Snapshot that the caller may see. It returns an error if the state is unknown.
 func (a *API) fresh(r *http.Request) (diagnose.Snapshot, error) {
 	snap, known := a.Watch.Snapshot(r.Context())
 	if !known {
@@ -119,7 +124,7 @@ func (a *API) askNodes(r *http.Request) (any, error) {
 
 func (a *API) askJobs(r *http.Request) (any, error) {
 	snap, err := a.fresh(r)
-	return jobsReply{snap.Jobs, snap.Age, snap.Error}, err
+	return jobsReply{diagnose.Undefined(snap.Jobs), snap.Age, snap.Error}, err
 }
 
 func (a *API) askJob(r *http.Request) (any, error) {
@@ -143,7 +148,7 @@ func (a *API) askHistory(r *http.Request) (any, error) {
 	}
 	before := r.URL.Query().Get("before")
 	if !operate.IsEntryID(before) {
-		return nil, badRequest("before: %q is no id of an entry: want the one in \"before\" of an earlier answer", before)
+		return nil, badRequest("before: %q is not an id of an entry: write the id in \"before\" of an earlier answer", before)
 	}
 	entries, err := a.Node.History(r.Context(), r.PathValue("job"), before, n)
 	if err != nil {
@@ -164,6 +169,10 @@ func (a *API) askRun(r *http.Request) (any, error) {
 	return run, err
 }
 
+func (a *API) askAcceptance(r *http.Request) (any, error) {
+	return a.Node.Acceptance(r.Context(), r.PathValue("job"))
+}
+
 func (a *API) askOutput(r *http.Request) (any, error) {
 	from, err := numberParam(r, "from", 0, 1<<60)
 	if err != nil {
@@ -179,7 +188,7 @@ func (a *API) askOutput(r *http.Request) (any, error) {
 		skip = min(skip, int64(len(text)))
 		text, reply.Offset = text[skip:], reply.Offset+skip
 	}
-	if o.Running { // the rest of a character may be still to come
+	if o.Running { // the output may end within a character, whose rest comes later
 		for cut := 0; cut < utf8.UTFMax && len(text) > 0; cut++ {
 			if last, size := utf8.DecodeLastRuneInString(text); last != utf8.RuneError || size != 1 {
 				break
@@ -304,14 +313,15 @@ func letterFilter(r *http.Request) (f operate.LetterFilter, err error) {
 	for name, d := range map[string]*time.Duration{"within": &f.Within, "older_than": &f.Before} {
 		if text := q.Get(name); text != "" {
 			if *d, err = time.ParseDuration(text); err != nil || *d < time.Second {
-				return f, badRequest("%s: %q: want a duration of a second at least, such as 1h", name, text)
+				return f, badRequest("%s: %q: write a duration of at least one second, such as 1h", name, text)
 			}
 		}
 	}
 	return f, nil
 }
 
-// numberParam returns a parameter that is a number, at least 1, or 0 if that is the default.
+// numberParam returns the value of a numeric parameter. The value must be at least 1, or at least 0 if the default is 0. If the
+// parameter is missing, numberParam returns the default, which is in the argument otherwise.
 func numberParam(r *http.Request, name string, otherwise, most int) (int, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
@@ -319,12 +329,13 @@ func numberParam(r *http.Request, name string, otherwise, most int) (int, error)
 	}
 	n, err := strconv.Atoi(text)
 	if least := min(otherwise, 1); err != nil || n < least || n > most {
-		return 0, badRequest("%s: %q: want a number from %d to %d", name, text, least, most)
+		return 0, badRequest("%s: %q: write a number from %d to %d", name, text, least, most)
 	}
 	return n, nil
 }
 
-// timeParam returns a parameter that is a time.
+// timeParam returns the value of a parameter that is a time. If the parameter is missing, it returns the default, which is in the
+// argument otherwise.
 func timeParam(r *http.Request, name string, otherwise time.Time) (time.Time, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
@@ -332,12 +343,12 @@ func timeParam(r *http.Request, name string, otherwise time.Time) (time.Time, er
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil || at.Year() < 1970 || at.Year() > 9000 {
-		return at, badRequest("%s: %q: want a time such as 2006-01-02T15:04:05Z", name, text)
+		return at, badRequest("%s: %q: write a time such as 2006-01-02T15:04:05Z", name, text)
 	}
 	return at, nil
 }
 
-// strict refuses parameters that an endpoint does not have.
+// strict returns an error if the query contains parameters that the endpoint does not have.
 func strict(r *http.Request, known []parameter) error {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -348,7 +359,7 @@ func strict(r *http.Request, known []parameter) error {
 			return badRequest("there is no parameter %q here: see %s/openapi.json", clip(name), Root)
 		}
 		if len(values) > 1 {
-			return badRequest("the parameter %q is there %d times", name, len(values))
+			return badRequest("the parameter %q is given %d times", name, len(values))
 		}
 	}
 	return nil
@@ -365,5 +376,5 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// clip shortens a text of the request for an error.
+// clip shortens a text from the request, for use in an error.
 func clip(s string) string { return text.Clip(text.OneLine(s), 200) }

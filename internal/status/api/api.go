@@ -22,40 +22,40 @@ import (
 const (
 	// Root is the prefix of every endpoint's path.
 	Root = "/api/v1"
-	// askWithin bounds the time of a query.
+	// askWithin is the time limit of a query.
 	askWithin = 8 * time.Second
-	// maxAsked bounds the queries beyond the Snapshot that run at the same time.
+	// maxAsked is the maximum number of concurrent queries that read more than the Snapshot.
 	maxAsked = 8
 )
 
-// Config has the parts and settings of an API.
+// Config contains the parts and settings of an API.
 type Config struct {
 	Watch   *state.State
 	Auth    *auth.Auth
-	Node    operate.Node // nil: the API shows only the Snapshot
-	Do      operate.Do   // nil: the API takes no orders
-	Places  *web.Places
+	Node    operate.Node // if nil, the API shows only the Snapshot
+	Do      operate.Do   // if nil, the API takes no orders
+	Places  *web.RequestLimiter
 	Version string
 	Log     *zap.Logger
 }
 
-// API serves programs.
+// API serves a node's state to programs, and accepts their orders.
 type API struct{ Config }
 
-// New returns an API of c.
+// New returns an API with the configuration c.
 func New(c Config) *API { return &API{c} }
 
 // apiError is the answer to a request that failed.
 type apiError struct {
-	// Error has the cause and the remedy.
+	// Error describes the cause and the remedy.
 	Error string `json:"error"`
 	// Code is one word for programs.
 	Code string `json:"code"`
-	// Outcome is the part of the order that was done before the failure.
+	// Outcome is the part of the order that was carried out before the failure.
 	Outcome *operate.Outcome `json:"outcome,omitempty"`
 }
 
-// codes has the default code for each status of an error.
+// codes contains the default code for each HTTP status of an error.
 var codes = map[int]string{
 	http.StatusBadRequest: "bad_request", http.StatusUnauthorized: "unauthorized", http.StatusForbidden: "forbidden",
 	http.StatusNotFound: "not_found", http.StatusMethodNotAllowed: "method_not_allowed", http.StatusConflict: "refused",
@@ -70,9 +70,9 @@ type endpoint struct {
 	method, path string
 	summary      string
 	query        []parameter
-	body         any  // a value of the body's type; nil: no body
+	body         any  // a value of the body's type; nil if there is no body
 	reply        any  // a value of the reply's type
-	private      bool // only for callers who may see records and output
+	private      bool // only callers who may see records and output may use the endpoint
 	ask          askFunc
 }
 
@@ -84,7 +84,7 @@ type parameter struct {
 	name, kind, summary string
 }
 
-// Routes registers the API.
+// Routes registers the endpoints of the API.
 func (a *API) Routes(mux *http.ServeMux, slots chan struct{}) {
 	asked := make(chan struct{}, maxAsked)
 	local := make(chan struct{}, maxAsked) // for the admin socket, so that requests from the network cannot block it
@@ -104,14 +104,14 @@ func (a *API) Routes(mux *http.ServeMux, slots chan struct{}) {
 	mux.HandleFunc("GET "+Root+"/stream", a.serveStream)
 }
 
-// serveEndpoint answers one request, or refuses it with the reason.
+// serveEndpoint answers one request, or refuses the request with a reason.
 func (a *API) serveEndpoint(w http.ResponseWriter, r *http.Request, e endpoint, places chan struct{}) {
 	if err := a.mayAsk(r, e); err != nil {
 		a.Refuse(w, r, web.Refused(err))
 		return
 	}
 	if e.method == http.MethodPost {
-		if web.TakeBody(r) { // under the normal deadline; only the order itself may take longer
+		if web.TakeBody(r) { // the normal deadline applies; only the order itself may take longer
 			web.AllowOrder(w)
 		}
 		a.reply(w, r, e)
@@ -126,7 +126,7 @@ func (a *API) serveEndpoint(w http.ResponseWriter, r *http.Request, e endpoint, 
 	}
 }
 
-// reply calls the endpoint and sends its answer or error.
+// reply calls the endpoint and sends its answer or its error.
 func (a *API) reply(w http.ResponseWriter, r *http.Request, e endpoint) {
 	reply, err := a.asked(r, e)
 	if err != nil {
@@ -140,7 +140,7 @@ func (a *API) reply(w http.ResponseWriter, r *http.Request, e endpoint) {
 	a.answer(w, code, reply)
 }
 
-// mayAsk returns nil if a request may be answered, else the reason why not.
+// mayAsk returns nil if the caller may use the endpoint, otherwise the reason why not.
 func (a *API) mayAsk(r *http.Request, e endpoint) error {
 	if e.method == http.MethodPost {
 		return a.Auth.MayOrder(r)
@@ -151,7 +151,8 @@ func (a *API) mayAsk(r *http.Request, e endpoint) error {
 	if a.Auth.TakesToken() {
 		return auth.ErrSignIn
 	}
-	return web.Refuse(http.StatusForbidden, "without http.token_file in this node's configuration this is shown on its own host only")
+	return web.Refuse(http.StatusForbidden, "this node answers this request only on its own host, "+
+		"because its configuration has no http.token_file")
 }
 
 // asked returns the endpoint's answer. It turns a panic into an error.
@@ -168,7 +169,7 @@ func (a *API) asked(r *http.Request, e endpoint) (reply any, err error) {
 	return e.ask(a, r)
 }
 
-// fail sends an error with its code.
+// fail sends an error as the answer to a request. The answer contains the error's code.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, reply any, err error) {
 	var coded *operate.Coded
 	if never, ok := errors.AsType[*web.Refusal](err); ok {
@@ -195,7 +196,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, reply any, err error)
 		answer.Outcome = &out
 	}
 	if status == http.StatusServiceUnavailable && r.Method == http.MethodPost {
-		// The order may have been carried out: a program must not repeat it blindly.
+		// The order may have been carried out, so a program must not repeat the order without checking.
 		answer.Error, answer.Code = "it is not known whether this was done: "+answer.Error, "unknown"
 	} else if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "2")
@@ -204,7 +205,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, reply any, err error)
 	a.answer(w, status, answer)
 }
 
-// Refuse sends a refusal: as JSON for a path of the API, else as plain text.
+// Refuse sends a refusal. The refusal is JSON for a path of the API, otherwise plain text.
 func (a *API) Refuse(w http.ResponseWriter, r *http.Request, why *web.Refusal) {
 	if why.Code == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="baton"`)
@@ -223,9 +224,9 @@ func (a *API) Refuse(w http.ResponseWriter, r *http.Request, why *web.Refusal) {
 func (a *API) answer(w http.ResponseWriter, code int, value any) {
 	body, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
-		a.Log.Error("an answer of the API could not be written down", zap.Error(err))
+		a.Log.Error("cannot encode an answer of the API", zap.Error(err))
 		code, body = http.StatusServiceUnavailable,
-			[]byte(`{"error": "the answer could not be written down; see the node's log", "code": "unavailable"}`)
+			[]byte(`{"error": "the answer could not be encoded; see the node's log", "code": "unavailable"}`)
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(code)

@@ -1,24 +1,25 @@
-// Package api is the JSON API: programs use it to read a node's state and to give orders.
+// Package api is the JSON API. Programs use it to read a node's state and to give orders.
 //
-//	endpoint  one route as data: path, parameters, the types of body and reply, the right that it needs, and its function
-//	askFunc   answers one request with a value of the endpoint's type
+//	endpoint  one route: its path, parameters, types of body and reply, required right, and function
+//	askFunc   a function that answers one request with a value of the endpoint's type
 //	signed    a body that names the author of an order
-//	apiError  the answer to a request that failed: words with a remedy, and a code for programs
+//	apiError  the answer to a request that failed: a text with a remedy, and a code for programs
 //	stream    the Snapshot after each change, as server-sent events
 //
-// The routes and the OpenAPI description are made of the same table, so they cannot differ.
+// The routes and the OpenAPI description are generated from the same table, so they cannot differ.
 //
 // The invariants:
 //
-//   - An order needs the token, or the admin socket. A question that shows records or output needs it, too; the rest is public.
-//   - Bodies are strict: an unknown field is refused, and so is a value that means nothing.
-//   - A caller without the right gets the public part of a state: errors are shortened to what package state lets out.
-//   - Requests over the admin socket have slots of their own, so that the network cannot block an operator on the host.
+//   - An order needs the token or the admin socket. A question that returns records or output needs one of them as well; all other
+//     questions are public.
+//   - Bodies are checked strictly. An unknown field or a value without effect is an error.
+//   - A caller without the right gets the public part of a state. Package state shortens the errors in that part.
+//   - Requests over the admin socket have their own slots, so that the network cannot block an operator on the host.
 //
-// What fails, and what then:
+// The failures:
 //
-//   - The state is not known yet: the answer is 503 with the configured state. An old state is sent with its age.
-//   - All slots are taken: 503 at once, and the caller may ask again.
-//   - An order was carried out in part: the error has the outcome of that part.
-//   - An endpoint panics: the answer is 500, the log has the stack, and the daemon goes on.
+//   - If the state is not known yet, the answer is 503 with the configured state. An old state is sent together with its age.
+//   - If all slots are taken, the answer is 503 at once, and the caller may ask again.
+//   - If an order was carried out only in part, the error contains the outcome of that part.
+//   - If an endpoint panics, the answer is 503, the log contains the stack, and the daemon continues.
 package api

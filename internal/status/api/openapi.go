@@ -16,8 +16,8 @@ type object = map[string]any
 
 func (a *API) askOpenAPI(_ *http.Request) (any, error) { return description(a.Version), nil }
 
-// description returns the OpenAPI 3.1 description of the API. It is made from the endpoints and
-// their types, so it cannot differ from them.
+// description returns the OpenAPI 3.1 description of the API. It is generated from the endpoints and their types, so it cannot differ from
+// them.
 func description(version string) object {
 	all := schemas{}
 	paths := object{}
@@ -32,7 +32,7 @@ func description(version string) object {
 	}
 	add(Root+"/stream", http.MethodGet, object{
 		"operationId": "getStream",
-		"summary":     "The state again whenever it has changed, at most once a second, as server-sent events named status; 32 at a time.",
+		"summary":     "The state again after each change, at most once a second, as server-sent events named status; at most 32 streams.",
 		"responses": object{
 			"200": object{"description": "Events whose data is what /status answers.",
 				"content": object{"text/event-stream": object{"schema": object{"type": "string"}}}},
@@ -43,15 +43,15 @@ func description(version string) object {
 		"openapi": "3.1.0",
 		"info": object{
 			"title": "baton", "version": cmp.Or(version, "unknown"),
-			"description": "What a node of baton answers, and the orders that it takes. Orders, records and output " +
-				"take the node's token; its admin socket takes none.",
+			"description": "What a node of baton answers, and the orders that it takes. Requests for orders, records and output " +
+				"need the node's token; its admin socket needs no token.",
 		},
 		"paths": paths,
 		"components": object{
 			"schemas": map[string]object(all),
 			"securitySchemes": object{
 				"token": object{"type": "http", "scheme": "bearer",
-					"description": "What stands in http.token_file. Taken over TLS, or on the node's own host."},
+					"description": "The token in http.token_file. The node accepts it only over TLS, or from its own host."},
 			},
 		},
 	}
@@ -88,7 +88,7 @@ func operationOf(e endpoint, all schemas) object {
 
 var inPath = regexp.MustCompile(`\{([a-z]+)\}`)
 
-// nameOf returns a path as one word: /jobs/{job}/run is JobsJobRun.
+// nameOf returns a path as one word. For example, /jobs/{job}/run becomes JobsJobRun.
 func nameOf(path string) string {
 	var b strings.Builder
 	for _, part := range strings.FieldsFunc(path, func(r rune) bool { return !(r >= 'a' && r <= 'z') }) {
@@ -98,14 +98,14 @@ func nameOf(path string) string {
 }
 
 func failure(all schemas) object {
-	return object{"description": "It was not done; error says why, and what to do.",
+	return object{"description": "The request failed; error says why, and what to do.",
 		"content": object{"application/json": object{"schema": all.of(reflect.TypeFor[apiError](), false)}}}
 }
 
-// schemas has the types used so far, by name.
+// schemas contains the types used so far, by name.
 type schemas map[string]object
 
-// of returns the schema of a type. optional: the value is omitted instead of null.
+// of returns the schema of a type. If the argument optional is true, a missing value is omitted instead of being null.
 func (all schemas) of(t reflect.Type, optional bool) object {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
@@ -151,7 +151,7 @@ func (all schemas) ofStruct(t reflect.Type) object {
 	}
 	properties, required := object{}, []string{}
 	schema := object{"type": "object", "properties": properties}
-	all[name] = schema // before its fields: one may have the same type
+	all[name] = schema // set before the fields are visited, because a field may have the same type
 	for _, f := range reflect.VisibleFields(t) {
 		tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous && tag == "" || !f.IsExported() || tag == "-" || tag == "" {

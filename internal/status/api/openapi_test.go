@@ -19,17 +19,17 @@ import (
 	"baton/internal/testsupport/openapi"
 )
 
-// served is the API without the guard of a server.
+// served returns the API without the checks of a server.
 func served() *http.ServeMux {
 	log := zap.NewNop()
 	w := state.New(state.Config{Source: statustest.Fixed(diagnose.Snapshot{}), Leading: func() bool { return false }, Log: log})
 	mux := http.NewServeMux()
-	New(Config{Watch: w, Auth: auth.New("", log), Places: web.NewPlaces(log), Version: "1.2.3", Log: log}).Routes(mux,
+	New(Config{Watch: w, Auth: auth.New("", log), Places: web.NewRequestLimiter(log), Version: "1.2.3", Log: log}).Routes(mux,
 		make(chan struct{}, 1))
 	return mux
 }
 
-// openAPI is the description as whoever asks for it gets it.
+// openAPI returns the OpenAPI description as a client gets it.
 func openAPI(t *testing.T) map[string]any {
 	t.Helper()
 	rec := statustest.Get(served(), "/api/v1/openapi.json")
@@ -71,7 +71,7 @@ func TestTheDescriptionTellsOfEveryRouteAndFieldAndNothingElse(t *testing.T) {
 			} else {
 				ids[id] = true
 			}
-			// The API has that route.
+			// The API must have the route.
 			r, _ := http.NewRequestWithContext(t.Context(), strings.ToUpper(method), path, nil)
 			if _, pattern := mux.Handler(r); pattern != strings.ToUpper(method)+" "+path {
 				t.Errorf("%s %s is described, and served by %q", method, path, pattern)
@@ -99,8 +99,7 @@ func TestTheDescriptionTellsOfEveryRouteAndFieldAndNothingElse(t *testing.T) {
 	}
 }
 
-// wantFields fails unless the description has the fields that encoding/json writes of a
-// value all of whose fields are set.
+// wantFields fails the test unless the description has the fields that encoding/json writes for a value with all fields set.
 func wantFields(t *testing.T, doc map[string]any, typ reflect.Type) {
 	t.Helper()
 	v := reflect.New(typ).Elem()
@@ -132,7 +131,7 @@ func reflectSchema(t reflect.Type) any {
 	return v
 }
 
-// fillIn sets everything to something.
+// fillIn sets every field to some value.
 func fillIn(v reflect.Value, depth int) {
 	if depth > 6 || !v.CanSet() && v.Kind() != reflect.Struct {
 		return

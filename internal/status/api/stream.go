@@ -11,7 +11,7 @@ import (
 	"baton/internal/status/web"
 )
 
-// aliveEvery is the time between two signs of life on a stream.
+// aliveEvery is the interval between two keep-alive messages on a stream.
 const aliveEvery = 15 * time.Second
 
 // serveStream sends the Snapshot after each change, as server-sent events.
@@ -19,7 +19,8 @@ func (a *API) serveStream(w http.ResponseWriter, r *http.Request) {
 	updates, leave, ok := a.Watch.Subscribe()
 	if !ok {
 		a.Refuse(w, r, web.Refuse(http.StatusServiceUnavailable,
-			fmt.Sprintf("%d streams are open, and that is all: ask %s/status now and then instead", state.MaxStreams, Root)))
+			fmt.Sprintf("%d streams are open, and no more are allowed: request %s/status from time to time "+
+				"instead", state.MaxStreams, Root)))
 		return
 	}
 	defer leave()
@@ -43,6 +44,6 @@ func (a *API) serveStream(w http.ResponseWriter, r *http.Request) {
 		return fmt.Appendf(nil, "event: status\nid: %d\ndata: %s\n\n", told, body), a.Auth.Holds(r)
 	})
 	if err != nil {
-		a.Log.Debug("a stream has ended", zap.Error(err))
+		a.Log.Debug("a stream of the status has ended", zap.Error(err))
 	}
 }

@@ -1,5 +1,25 @@
-// Package auth identifies the caller of a request, and decides about its rights to see data and
-// give orders: by the token, the sessions of browsers, and checks against requests of other sites.
+// Package auth identifies the caller of a request, and decides whether the caller may see data and give orders.
+//
+//	Auth     the tokens and the sessions of a node
+//	Caller   the sender of a request, with its proof of identity: the admin socket, a token, or a session
+//	session  a browser that signed in with a token: a cookie, and a secret for its forms (CSRF)
+//	guesser  the count of wrong tokens from one network
+//
+// Two tokens come from files. The token in http.token_file gives orders, and the token in http.read_token_file only reads. When a file has
+// changed, Auth reads it again, and the sessions of the old token end.
+//
+// The invariants:
+//
+//   - A token is accepted only over a connection that others cannot read: TLS, or a connection inside of this host. The memory contains
+//     only the token's checksum.
+//   - An order from a browser needs the secret of the browser's session, and must come from a page of this node. So another site cannot
+//     give an order.
+//   - Wrong tokens from one network make further checks for that network slower, but delay no other network. A request with the right token
+//     waits in the same queue, and is accepted.
+//   - The numbers of sessions, networks and waiting requests are limited.
+//
+// Failures: without http.token_file no order is accepted over HTTP, but the admin socket still accepts orders. While the file of a token
+// cannot be read, every request with a token is refused, and the log says so.
 package auth
 
 import (
@@ -19,27 +39,28 @@ import (
 )
 
 const (
-	// FreeFailures is the number of wrong tokens that are answered at once. The count drops by one a second.
+	// FreeFailures is the number of wrong tokens that are answered without delay. The count of wrong tokens drops by one per second.
 	FreeFailures = 20
-	// TurnEvery is the time between two checks above that number. A request with the right
-	// token queues with the others and gets its turn, so guesses lock no operator out.
+	// TurnEvery is the interval between two token checks after FreeFailures or more wrong tokens. A request with the right token
+	// waits in the same queue and gets its turn, so an attacker who guesses tokens cannot lock out an operator.
 	TurnEvery = 50 * time.Millisecond
-	// LongestQueue bounds a request's wait for its turn, mostQueued the waiting requests of all addresses.
+	// LongestQueue is the maximum time that a request waits for its turn. mostQueued is the maximum number of waiting requests of all
+	// addresses.
 	LongestQueue = 8 * time.Second
 	mostQueued   = int(LongestQueue / TurnEvery)
 )
 
-// Caller is the sender of a request, as far as it has proved its identity.
+// Caller is the sender of a request, and says which identity the sender has proved.
 type Caller struct {
-	How     string // the proof, such as byToken; "": none
-	reader  bool   // it has the token that gives no orders
+	How     string // the proof, such as byToken; "" means no proof
+	reader  bool   // the caller has only the read-only token
 	Address string
 	session *session
 }
 
-// The proofs of identity that a caller can show.
+// These are the proofs of identity that a caller can show.
 const (
-	BySocket  = "the admin socket" // the file's permissions let it in
+	BySocket  = "the admin socket" // the permissions of the socket's file admit the caller
 	byToken   = "the token"
 	bySession = "the page" // a browser that signed in with the token
 )
@@ -51,40 +72,40 @@ func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// CallerOf returns the caller that WithCaller stored; without one, a Caller without proof.
+// CallerOf returns the caller that WithCaller stored. If there is none, it returns a Caller without proof.
 func CallerOf(ctx context.Context) Caller {
 	c, _ := ctx.Value(callerKey{}).(Caller)
 	return c
 }
 
-// Auth decides about the rights of callers, by the tokens and the sessions that began with them.
+// Auth decides about the rights of callers, based on the tokens and on the sessions that began with a token.
 type Auth struct {
-	file    string // of the token; "": no token
+	file    string // the file of the token; "" means no token
 	log     *zap.Logger
 	proxies []netip.Prefix // proxies whose X-Forwarded-Proto counts
 
 	mu       sync.Mutex
-	orders   tokenFile // its bearer sees everything and gives orders
-	reads    tokenFile // its bearer sees everything
+	orders   tokenFile // a caller with this token may see everything and give orders
+	reads    tokenFile // a caller with this token may see everything
 	sessions map[[sha256.Size]byte]*session
 
 	guessers map[netip.Prefix]*guesser
-	queued   int // requests that wait for their turn
+	queued   int // the number of requests that wait for their turn
 }
 
-// guesser counts the wrong tokens from one network. Each guesser has its own queue: guesses
-// from one network delay no request from another.
+// guesser counts the wrong tokens from one network. Each guesser has its own queue, so that wrong tokens from one network delay no request
+// from another network.
 type guesser struct {
-	failures float64 // wrong tokens, less one for each second since
+	failures float64 // the number of wrong tokens, less one for each second since
 	at       time.Time
-	turn     time.Time    // of the next check
+	turn     time.Time    // the time of the next check
 	refused  web.Throttle // limits the log lines
 }
 
-// MostGuessers bounds the queues. All further networks share one.
+// MostGuessers is the maximum number of guessers with their own queue. All further networks share one guesser.
 const MostGuessers = 1024
 
-// guesser returns the guesser of a request, its count brought up to date. The caller holds a.mu.
+// guesser returns the guesser for a request, and updates its count of wrong tokens. The caller holds a.mu.
 func (a *Auth) guesser(r *http.Request, now time.Time) *guesser {
 	from := web.NetworkOf(r.RemoteAddr)
 	if a.guessers[from] == nil && len(a.guessers) >= MostGuessers {
@@ -109,10 +130,10 @@ func (a *Auth) Suspects() int {
 	return len(a.guessers)
 }
 
-// left returns the count of wrong tokens at now.
+// left returns the count of wrong tokens at the time now. The count drops by one per second.
 func (g *guesser) left(now time.Time) float64 { return max(g.failures-now.Sub(g.at).Seconds(), 0) }
 
-// New returns an Auth of the token in a file; "": no token.
+// New returns an Auth that reads the token from a file. The file "" means that there is no token.
 func New(file string, log *zap.Logger) *Auth {
 	return &Auth{
 		file: file, log: log, orders: tokenFile{setting: "http.token_file", path: file}, reads: tokenFile{setting: "http.read_token_file"},
@@ -120,24 +141,25 @@ func New(file string, log *zap.Logger) *Auth {
 	}
 }
 
-// Reads adds a second token, in a file. Its bearer sees the same as the bearer of the first
-// token, and gives no orders.
+// Reads adds a second token, from another file. A caller with this token may see the same as a caller with the first token, but cannot give
+// orders.
 func (a *Auth) Reads(file string) *Auth {
 	a.reads.path = file
 	return a
 }
 
-// Behind trusts proxies at these addresses: their X-Forwarded-Proto describes the connection to them.
+// Behind makes Auth trust the proxies at these addresses. Their header X-Forwarded-Proto describes the connection from the browser
+// to the proxy.
 func (a *Auth) Behind(proxies []netip.Prefix) *Auth {
 	a.proxies = proxies
 	return a
 }
 
-// errToken refuses a wrong token.
+// errToken is the error for a wrong token.
 var errToken = web.Refuse(http.StatusUnauthorized, "this is not the token in http.token_file of this node: is it "+
 	"another node's, or was it changed? See the file on the node's host")
 
-// check compares a token and logs a refusal. reader is true for the token that gives no orders.
+// check compares a token with the node's tokens, and logs a refusal. The result reader is true for the read-only token.
 func (a *Auth) check(r *http.Request, token string) (reader bool, err error) {
 	if a.file == "" {
 		return false, errNoToken
@@ -154,7 +176,7 @@ func (a *Auth) check(r *http.Request, token string) (reader bool, err error) {
 	return reader, err
 }
 
-// compare compares a token and counts wrong ones.
+// compare compares a token with the node's tokens, and counts wrong tokens.
 func (a *Auth) compare(r *http.Request, token string) (reader bool, err error) {
 	if err := a.await(r); err != nil {
 		return false, err
@@ -169,14 +191,15 @@ func (a *Auth) compare(r *http.Request, token string) (reader bool, err error) {
 	defer a.mu.Unlock()
 	if a.orders.broken != nil {
 		return false, web.Refuse(http.StatusServiceUnavailable, "this node cannot read its http.token_file, and refuses "+
-			"every token until it can: see its log")
+			"every token until it can read the file: see its log")
 	}
 	g := a.guesser(r, time.Now())
 	g.failures = min(g.failures+1, 2*FreeFailures)
 	return false, errToken
 }
 
-// await returns at once, or after many wrong tokens at the turn of this request.
+// await returns immediately if few wrong tokens have come from the network of the request. Otherwise it waits until the request gets
+// its turn.
 func (a *Auth) await(r *http.Request) error {
 	now := time.Now()
 	a.mu.Lock()
@@ -191,8 +214,8 @@ func (a *Auth) await(r *http.Request) error {
 	wait := g.turn.Sub(now)
 	if wait > LongestQueue || a.queued >= mostQueued {
 		a.mu.Unlock()
-		return web.Refuse(http.StatusTooManyRequests, "too many wrong tokens come from your address: try again in a "+
-			"few seconds; the admin socket on the node's host takes orders meanwhile")
+		return web.Refuse(http.StatusTooManyRequests, "too many wrong tokens came from your address: try again in a "+
+			"few seconds; the admin socket on the node's host still accepts orders")
 	}
 	g.turn = g.turn.Add(TurnEvery)
 	a.queued++
@@ -206,31 +229,32 @@ func (a *Auth) await(r *http.Request) error {
 	case <-time.After(wait):
 		return nil
 	case <-r.Context().Done():
-		return web.Refuse(http.StatusServiceUnavailable, "the request was given up")
+		return web.Refuse(http.StatusServiceUnavailable, "the client cancelled the request")
 	}
 }
 
 var (
 	errNoToken = web.Refuse(http.StatusForbidden, "this node takes no orders over HTTP: set http.token_file in its "+
 		"configuration and restart it, or give the order on its host, by baton")
-	errInsecure = web.Refuse(http.StatusForbidden, "a token is not taken over a network that can read it: use https "+
+	errInsecure = web.Refuse(http.StatusForbidden, "this node accepts no token over a network that can read it: use https "+
 		"(http.tls in the node's configuration), or connect on the node's own host")
-	// ErrSignIn refuses a request without a token where it needs one.
-	ErrSignIn = web.Refuse(http.StatusUnauthorized, "this takes the token: send it as Authorization: Bearer TOKEN, "+
+	// ErrSignIn is the error for a request without a token where a token is needed.
+	ErrSignIn = web.Refuse(http.StatusUnauthorized, "this request needs the token: send it as Authorization: Bearer TOKEN, "+
 		"or sign in on the page")
-	errReader  = web.Refuse(http.StatusForbidden, "the token in http.read_token_file gives no orders: show the one in http.token_file")
-	errForgery = web.Refuse(http.StatusForbidden, "this does not come from the page of this node: open the page, and do it there again")
+	errReader = web.Refuse(http.StatusForbidden, "the token in http.read_token_file does not allow orders: use the token in "+
+		"http.token_file")
+	errForgery = web.Refuse(http.StatusForbidden, "this request does not come from the page of this node: "+
+		"open the page, and do it there again")
 )
 
-// Identify returns the caller of a request. It fails if the request has a wrong token, or sends one
-// over a connection that is not safe for it.
+// Identify returns the caller of a request. It returns an error if the token is wrong, or if the connection is not safe for a token.
 func (a *Auth) Identify(r *http.Request) (Caller, error) {
 	c := Caller{Address: r.RemoteAddr}
 	if OverSocket(r) {
 		c.How, c.Address = BySocket, ""
 		return c, nil
 	}
-	// Another scheme belongs to a proxy that has its own passwords and passes the header on.
+	// Another scheme belongs to a proxy that has its own passwords and forwards the header.
 	if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") && a.file != "" {
 		if !a.mayCarry(r) {
 			return c, a.insecure(r)
@@ -261,11 +285,11 @@ func (a *Auth) Holds(r *http.Request) bool {
 	return true
 }
 
-// TakesToken reports whether the node has a token at all.
+// TakesToken reports whether the node has a token.
 func (a *Auth) TakesToken() bool { return a.file != "" }
 
-// MaySee reports whether a request may see the output of commands and the content of dead
-// letters. A node without a token shows them to requests from its own host.
+// MaySee reports whether the caller may see the output of commands and the content of dead letters. A node without a token shows them to
+// requests from its own host.
 func (a *Auth) MaySee(r *http.Request) bool {
 	if c := CallerOf(r.Context()); c.How != "" {
 		return true
@@ -273,13 +297,14 @@ func (a *Auth) MaySee(r *http.Request) bool {
 	return a.file == "" && overLoopback(r) && !forwarded(r)
 }
 
-// MayOrder returns nil if a request may give an order, else the reason why not.
+// MayOrder returns nil if the caller may give an order, otherwise the reason why not.
 func (a *Auth) MayOrder(r *http.Request) error { return a.may(r, false) }
 
-// MaySignOut returns nil if a request may end its session, else the reason why not. A reader may, too.
+// MaySignOut returns nil if the caller may end its session, otherwise the reason why not. A caller with the read-only token may also sign
+// out.
 func (a *Auth) MaySignOut(r *http.Request) error { return a.may(r, true) }
 
-// may checks a request that changes something. reader: the read-only token is enough.
+// may checks a request that changes something. If the argument reader is true, the read-only token is enough.
 func (a *Auth) may(r *http.Request, reader bool) error {
 	c := CallerOf(r.Context())
 	if c.How == BySocket {
@@ -313,7 +338,7 @@ func OverSocket(r *http.Request) bool {
 	return ok
 }
 
-// forwarded reports whether a request has a header that proxies add to the requests they forward.
+// forwarded reports whether a request has a header that proxies add to the requests that they forward.
 func forwarded(r *http.Request) bool {
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"} {
 		if r.Header.Get(name) != "" {

@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// What a browser says of where an order comes from: by the first it may come with a token, by the
-// second it may live on a session.
+// TestAnOrderMaySayNothingOfItsOriginAndASessionsMayNot checks which headers about its origin an order may have. The first result is for an
+// order with a token, and the second result is for an order of a session.
 func TestAnOrderMaySayNothingOfItsOriginAndASessionsMayNot(t *testing.T) {
 	for said, want := range map[[2]string]struct{ order, session bool }{
-		{"", ""}:                                  {true, false}, // no browser
+		{"", ""}:                                  {true, false}, // this is not a browser
 		{"", "http://localhost:9747"}:             {true, true},
 		{"", "https://localhost"}:                 {false, false},
 		{"", "http://localhost:9748"}:             {false, false},
@@ -19,7 +19,7 @@ func TestAnOrderMaySayNothingOfItsOriginAndASessionsMayNot(t *testing.T) {
 		{"", "http://"}:                           {false, false},
 		{"", "%"}:                                 {false, false},
 		{"same-origin", ""}:                       {true, true},
-		{"same-origin", "null"}:                   {true, true}, // a page without a referrer
+		{"same-origin", "null"}:                   {true, true}, // from a page without a referrer
 		{"none", ""}:                              {true, false},
 		{"same-site", "http://localhost:9748"}:    {false, false},
 		{"same-site", "http://localhost:9747"}:    {false, false},

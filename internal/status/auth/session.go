@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// SessionFor is the longest life of a session.
+	// SessionFor is the maximum duration of a session.
 	SessionFor = 12 * time.Hour
-	// SessionIdle is the longest time between two requests of a session.
+	// SessionIdle is the maximum time between two requests of a session.
 	SessionIdle = time.Hour
-	// MaxSessions bounds the sessions. A new one replaces the session with the oldest last request.
+	// MaxSessions is the maximum number of sessions. A further session replaces the session that was idle for the longest time.
 	MaxSessions = 64
-	// csrfField and csrfHeader carry the secret of the session, which proves that an order comes from the page.
+	// csrfField and csrfHeader contain the secret of the session, which proves that an order comes from a page of this node.
 	csrfField  = "csrf"
 	csrfHeader = "X-Baton-Csrf"
 )
 
-// session is a browser that signed in.
+// session is the session of a browser that signed in.
 type session struct {
 	began, seen time.Time
 	csrf        string
-	reader      bool // it began with the token that gives no orders
+	reader      bool // the session began with the read-only token
 }
 
-// SignedInNow returns the number of sessions.
+// SignedInNow returns the current number of sessions.
 func (a *Auth) SignedInNow() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -40,7 +40,7 @@ func (a *Auth) SignedInNow() int {
 // SignedIn reports whether a request comes from a browser that signed in.
 func (a *Auth) SignedIn(r *http.Request) bool { return CallerOf(r.Context()).How == bySession }
 
-// CSRF returns the value of [csrfField] in every form of a session; "" without a session.
+// CSRF returns the value of [csrfField] for the forms of a session. It returns "" without a session.
 func (a *Auth) CSRF(r *http.Request) string {
 	if s := CallerOf(r.Context()).session; s != nil {
 		return s.csrf
@@ -48,14 +48,14 @@ func (a *Auth) CSRF(r *http.Request) string {
 	return ""
 }
 
-// Enabled reports whether the connection of r allows signing in.
+// Enabled reports whether a browser can sign in over the connection of r.
 func (a *Auth) Enabled(r *http.Request) bool { return a.file != "" && a.mayCarry(r) && !OverSocket(r) }
 
 // ReadsOnly reports whether the caller may see everything but give no orders.
 func (a *Auth) ReadsOnly(r *http.Request) bool { return CallerOf(r.Context()).reader }
 
-// SignIn begins a session if the token is right, and sets its cookie. An error is a
-// [web.Refusal]; then SignIn has written nothing.
+// SignIn begins a session if the token is right, and sets the session's cookie. If it returns an error, the error is a [web.Refusal], and
+// SignIn has written nothing.
 func (a *Auth) SignIn(w http.ResponseWriter, r *http.Request, token string) error {
 	switch {
 	case a.file == "":
@@ -79,7 +79,7 @@ func (a *Auth) SignIn(w http.ResponseWriter, r *http.Request, token string) erro
 	return nil
 }
 
-// SignOut ends the session of a request, if it has one.
+// SignOut ends the session of a request if there is one.
 func (a *Auth) SignOut(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	for _, c := range r.CookiesNamed(a.cookieName(r)) {
@@ -89,8 +89,8 @@ func (a *Auth) SignOut(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, a.cookie(r, "", -1))
 }
 
-// cookie returns the cookie with a session's id. Scripts cannot read it, and requests from
-// another site's page do not carry it.
+// cookie returns the cookie with the id of a session. Scripts cannot read the cookie, and browsers do not send it with requests from the
+// pages of other sites.
 func (a *Auth) cookie(r *http.Request, id string, maxAge int) *http.Cookie {
 	return &http.Cookie{ //nolint:gosec // Secure wherever the browser has TLS; without it the token is taken over loopback alone
 		Name: a.cookieName(r), Value: id, Path: "/", MaxAge: maxAge,
@@ -98,9 +98,8 @@ func (a *Auth) cookie(r *http.Request, id string, maxAge int) *http.Cookie {
 	}
 }
 
-// cookieName contains the port: browsers do not separate cookies by port, so nodes on one host
-// would overwrite each other's. A browser accepts the prefix __Host- only from the host itself,
-// over TLS.
+// cookieName returns the name of the cookie, which contains the port. Browsers do not separate cookies by port, so nodes on one host would
+// otherwise overwrite each other's cookies. A browser accepts the prefix __Host- only from the host itself, over TLS.
 func (a *Auth) cookieName(r *http.Request) string {
 	name := "baton"
 	if local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
@@ -112,12 +111,12 @@ func (a *Auth) cookieName(r *http.Request) string {
 	return name
 }
 
-// session returns the valid session of a request, or nil.
+// session returns the valid session of a request, or nil if there is none.
 func (a *Auth) session(r *http.Request) *session {
 	if a.file == "" || !a.mayCarry(r) {
 		return nil
 	}
-	// Another server on this host may have set a cookie of the same name: it must not hide ours.
+	// Another server on this host may have set a cookie with the same name, which must not hide the node's cookie.
 	cookies := r.CookiesNamed(a.cookieName(r))
 	if len(cookies) == 0 {
 		return nil
@@ -144,8 +143,8 @@ func (s *session) over(now time.Time) bool {
 	return now.Sub(s.began) > SessionFor || now.Sub(s.seen) > SessionIdle
 }
 
-// makeRoom ends expired sessions, and at MaxSessions also the one with the oldest last request.
-// The caller holds a.mu.
+// makeRoom ends expired sessions. If there are MaxSessions sessions, it also ends the session that was idle for the longest time. The
+// caller holds a.mu.
 func (a *Auth) makeRoom(now time.Time) {
 	var oldest [sha256.Size]byte
 	var since time.Time
@@ -161,8 +160,8 @@ func (a *Auth) makeRoom(now time.Time) {
 	}
 }
 
-// notForged checks that an order from a browser comes from this page, by its origin and the
-// session's secret, and not from another site.
+// notForged checks that an order from a browser comes from a page of this node instead of another site. It checks the origin of the request
+// and the secret of the session.
 func (a *Auth) notForged(r *http.Request, s *session) error {
 	sent := r.Header.Get(csrfHeader)
 	if sent == "" && strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
@@ -174,14 +173,13 @@ func (a *Auth) notForged(r *http.Request, s *session) error {
 	return nil
 }
 
-// crossOrigin is the standard library's check: it refuses a request that the browser marks as
-// from another origin. A request without a mark comes from a program, or from an old browser.
+// crossOrigin is the standard library's check against requests from other sites. It refuses a request that the browser marks as
+// coming from another origin. A request without a mark comes from a program or from an old browser.
 var crossOrigin http.CrossOriginProtection
 
-// fromOwnPage reports whether the browser marks a request as from a page of this node.
-// It is stricter than crossOrigin, since a browser adds the cookie to requests automatically. So a
-// request with a session must name its origin: a missing header or "none" (an address that a
-// user typed) is not enough. A request with a token in a header needs no such proof.
+// fromOwnPage reports whether the browser marks a request as coming from a page of this node. It is stricter than crossOrigin, because a
+// browser adds the cookie to requests automatically. A request with a session must name its origin. A missing header is not enough, nor is
+// "none", which browsers send for an address that the user typed. A request with a token in a header needs no such proof.
 func fromOwnPage(r *http.Request) bool {
 	site, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Origin")
 	said := site == "same-origin" || site == "" && origin != ""

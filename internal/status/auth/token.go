@@ -12,25 +12,25 @@ import (
 	"baton/internal/operate"
 )
 
-// tokenFile is a token, read again when its file changes. Auth's lock guards it.
+// tokenFile is a token in a file. The token is read again when the file has changed. The mutex of Auth protects the fields.
 type tokenFile struct {
 	setting string // the setting that names the file
-	path    string // "": no such token
+	path    string // "" means that there is no such token
 
-	looked fileState // the file at the last read
+	looked fileState // the state of the file at the last read
 	sum    [sha256.Size]byte
 	broken error // the error of the last read
 }
 
-// fileState identifies a version of a file.
+// fileState identifies a version of a file's content.
 type fileState struct {
 	at   time.Time
 	size int64
 	info os.FileInfo
 }
 
-// CheckTokens checks the tokens in the files of http.token_file and http.read_token_file; "": no
-// file. The two must differ: otherwise a reader could give orders.
+// CheckTokens checks the tokens in the files of http.token_file and http.read_token_file. The path "" means that there is no such
+// file. The two tokens must differ, because otherwise a caller with the read-only token could give orders.
 func CheckTokens(orders, reads string) error {
 	seen := map[[sha256.Size]byte]bool{}
 	for _, f := range []tokenFile{{setting: "http.token_file", path: orders}, {setting: "http.read_token_file", path: reads}} {
@@ -42,7 +42,7 @@ func CheckTokens(orders, reads string) error {
 			return err
 		}
 		if seen[sum] {
-			return fmt.Errorf("%s: %s holds the token of http.token_file, so its reader can give orders: want another token",
+			return fmt.Errorf("%s: %s holds the token of http.token_file, and that token allows orders: use another token",
 				f.setting, f.path)
 		}
 		seen[sum] = true
@@ -58,7 +58,7 @@ func readToken(setting, file string) (sum [sha256.Size]byte, err error) {
 	return sha256.Sum256([]byte(token)), nil
 }
 
-// refresh reads the token again if its file has changed, and reports whether the token is a different one now.
+// refresh reads the token again if its file has changed. It reports whether the token has changed.
 func (f *tokenFile) refresh(log *zap.Logger) (changed bool) {
 	if f.path == "" {
 		return false
@@ -74,7 +74,7 @@ func (f *tokenFile) refresh(log *zap.Logger) (changed bool) {
 	}
 	if err != nil {
 		if f.broken == nil {
-			log.Error("the token cannot be read: requests with a token are refused until it can", zap.Error(err))
+			log.Error("the token file cannot be read: requests with a token are refused until it can be read", zap.Error(err))
 		}
 		f.broken, f.looked, f.sum = err, fileState{}, [sha256.Size]byte{}
 		return true
@@ -84,13 +84,12 @@ func (f *tokenFile) refresh(log *zap.Logger) (changed bool) {
 	return changed
 }
 
-// is compares a token in constant time.
+// is reports whether the argument sum is the checksum of the file's token. It compares in constant time.
 func (f *tokenFile) is(sum [sha256.Size]byte) bool {
 	return subtle.ConstantTimeCompare(sum[:], f.sum[:]) == 1 && f.path != "" && f.broken == nil
 }
 
-// refresh reads the tokens again if their files have changed. It ends the sessions of a replaced token.
-// The caller holds a.mu.
+// refresh reads the tokens again if their files have changed. It ends the sessions that began with a replaced token. The caller holds a.mu.
 func (a *Auth) refresh() {
 	orders, reads := a.orders.refresh(a.log), a.reads.refresh(a.log)
 	for id, s := range a.sessions {
@@ -100,7 +99,7 @@ func (a *Auth) refresh() {
 	}
 }
 
-// matches reports which of the two tokens this is: the one for orders, or the read-only one.
+// matches reports whether a token is the token for orders, or the read-only token.
 func (a *Auth) matches(token string) (orders, reads bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

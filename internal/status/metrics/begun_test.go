@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// The metrics tell when they were asked for, what the process is, and what a fresh node is.
+// TestANodeThatHasJustBegunTellsThatAllIsWell checks the time of the scrape, the metrics of the process, and the metrics of a new node.
 func TestANodeThatHasJustBegunTellsThatAllIsWell(t *testing.T) {
 	m := New("v", []string{"a"})
 	m.Election("baton").Won(42)

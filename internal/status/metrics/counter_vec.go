@@ -10,23 +10,24 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// counterVec is the counters of one name, like a [prometheus.CounterVec]. It keeps one number for
-// each counter, where a CounterVec needs more than half a kilobyte. A job has 27 counters and a
-// lock has ten, and nearly all stay zero.
+// counterVec contains the counters of one metric, like a [prometheus.CounterVec]. It stores one number for each counter, whereas a
+// CounterVec needs more than half a kilobyte. This matters because a job has 27 counters and a lock has ten, and nearly all of them stay
+// zero.
 type counterVec struct {
 	desc   *prometheus.Desc
 	labels []string
 
 	mu   sync.Mutex
 	ways [][]string           // the combinations of the other labels' values, such as "won"
-	rows map[string][]float64 // by the value of the first label: a number for each way, up to the last one used
+	rows map[string][]float64 // by the value of the first label: one number for each entry of ways, up to the last used entry
 }
 
 func newCounterVec(name, help string, labels ...string) *counterVec {
 	return &counterVec{desc: prometheus.NewDesc(name, help, labels, nil), labels: labels, rows: map[string][]float64{}}
 }
 
-// add adds n to a counter. With 0 it only creates the counter.
+// add adds n to a counter. If n is 0, it only creates the counter. The argument of is the value of the first label, and way contains
+// the values of the other labels.
 func (v *counterVec) add(n float64, of string, way ...string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -46,19 +47,19 @@ func (v *counterVec) add(n float64, of string, way ...string) {
 	v.rows[of] = row
 }
 
-// forget removes the counters whose first label has this value.
+// forget removes the counters whose first label has the given value.
 func (v *counterVec) forget(of string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.rows, of)
 }
 
-// Describe is a [prometheus.Collector]'s.
+// Describe implements [prometheus.Collector].
 func (v *counterVec) Describe(ch chan<- *prometheus.Desc) { ch <- v.desc }
 
-// Collect is a [prometheus.Collector]'s.
+// Collect implements [prometheus.Collector].
 func (v *counterVec) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range v.all() { // without the lock: ch may be slow, and add must not wait for it
+	for _, c := range v.all() { // without the lock, because ch may be slow and add must not wait for it
 		ch <- c
 	}
 }
@@ -84,17 +85,17 @@ func (v *counterVec) all() (all []counted) {
 	return all
 }
 
-// counted is one counter as a [prometheus.Metric].
+// counted is one counter. It implements [prometheus.Metric].
 type counted struct {
 	desc   *prometheus.Desc
 	labels []*dto.LabelPair
 	value  float64
 }
 
-// Desc is a [prometheus.Metric]'s.
+// Desc implements [prometheus.Metric].
 func (c counted) Desc() *prometheus.Desc { return c.desc }
 
-// Write is a [prometheus.Metric]'s.
+// Write implements [prometheus.Metric].
 func (c counted) Write(to *dto.Metric) error {
 	to.Label, to.Counter = c.labels, &dto.Counter{Value: &c.value}
 	return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Election has the metrics of one election that the node takes part in.
+// Election contains the metrics of one election that the node takes part in.
 type Election struct {
 	metrics *Metrics
 	lock    string
@@ -15,7 +15,7 @@ type Election struct {
 	gauges  []prometheus.Collector // computed at each scrape
 }
 
-// Election returns the metrics of the election of a lock. The first call registers them.
+// Election returns the metrics of a lock's election. The first call registers the metrics.
 func (m *Metrics) Election(lock string) *Election {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -39,9 +39,9 @@ func (m *Metrics) Election(lock string) *Election {
 	m.drifted.WithLabelValues(lock)
 	m.paused.WithLabelValues(lock)
 	m.clockOffset.WithLabelValues(lock)
-	m.redisUp.WithLabelValues(lock).Set(1) // until Redis fails
+	m.redisUp.WithLabelValues(lock).Set(1) // the value until Redis fails
 	e.gauges = []prometheus.Collector{
-		e.ask("lease_remaining_seconds", "Time until this node must have stopped leading if no renewal succeeds; 0 "+
+		e.ask("lease_remaining_seconds", "Time until this node must stop leading if no renewal succeeds; 0 "+
 			"on a standby.", e.lease.remaining),
 		e.ask("lease_remaining_low_seconds", "Lowest lease_remaining_seconds of the last 5 to 10 minutes of this "+
 			"term; 0 on a standby.", e.lease.low),
@@ -74,16 +74,16 @@ func (e *Election) Forget() {
 	}
 }
 
-// Won reports that this node leads, under epoch.
+// Won reports that this node leads, with the given epoch.
 func (e *Election) Won(epoch int64) {
 	e.metrics.leader.WithLabelValues(e.lock).Set(1)
 	e.Epoch(epoch)
 	e.Transition("won")
 }
 
-// Ended reports that this node's term ended: lost, expired, stepped_down or released.
-// The state of its jobs stays, since there may be no other node to report it. Only their next
-// run is cleared: that happens on another node.
+// Ended reports that this node's term has ended. The argument reason is "lost", "expired", "stepped_down" or "released". The metrics
+// keep the state of the node's jobs, because there may be no other node to report it. Only the time of their next run is cleared,
+// because that run happens on another node.
 func (e *Election) Ended(reason string, jobs ...string) {
 	e.metrics.leader.WithLabelValues(e.lock).Set(0)
 	e.lease.watch(nil)
@@ -93,43 +93,43 @@ func (e *Election) Ended(reason string, jobs ...string) {
 	}
 }
 
-// Transition counts a change that neither begins nor ends a term, such as quarantined.
+// Transition counts a change of the election, such as "won" or "quarantined". Won and Ended call it, so callers use it only for
+// changes that neither begin nor end a term.
 func (e *Election) Transition(reason string) {
 	e.metrics.transitions.add(1, e.lock, reason)
 }
 
-// Epoch reports the epoch that this node knows, after a raise or as a standby.
+// Epoch reports a new epoch, which this node has raised itself or has read as a standby.
 func (e *Election) Epoch(epoch int64) {
 	e.metrics.epoch.WithLabelValues(e.lock).Set(float64(epoch))
 }
 
-// Lease sets the function for the time left to the hard stop, from the beginning of
-// a term; left must not block. Ended forgets it.
+// Lease sets the function that returns the time until the hard stop. The caller must call Lease at the beginning of a term. The
+// function left must not block. Ended removes the function.
 func (e *Election) Lease(left func() time.Duration) { e.lease.watch(left) }
 
-// Renewal reports one attempt to renew: renewed, lost, refused or unknown. Call it before
-// extending the lease, so that it also records the time that was left.
+// Renewal reports one attempt to renew the lease. The argument outcome is "renewed", "lost", "refused" or "unknown". Renewal must be
+// called before the lease is extended, so that it also records the time that was left.
 func (e *Election) Renewal(outcome string, took time.Duration) {
 	e.lease.sample()
 	e.metrics.renewTook.WithLabelValues(e.lock).Observe(took.Seconds())
 	e.metrics.renewals.add(1, e.lock, outcome)
 }
 
-// lowWindow is the length of each of the two windows for a lease's minimum.
+// lowWindow is the length of a window in which lease records its minimum. There are two such windows.
 const lowWindow = 5 * time.Minute
 
-// lease records how close a term came to its end. A minimum since the beginning of the
-// term would show one old hiccup for ever. With a minimum since the last scrape, one
-// scraper would reset it for another. So there are two windows, and the older one is
-// dropped when the newer one is full.
+// lease records how close a term came to the end of its lease. A minimum since the beginning of the term would show one old delay for ever.
+// A minimum since the last scrape would be reset by any other scraper. So there are two windows, and the older window is dropped when the
+// newer window is full.
 type lease struct {
 	mu       sync.Mutex
-	left     func() time.Duration // nil: this node does not lead
+	left     func() time.Duration // nil if this node does not lead
 	turned   time.Time
 	now, old time.Duration // the minima of the windows
 }
 
-// watch begins a term, or with nil ends one.
+// watch begins a term. If the function left is nil, watch ends the term.
 func (l *lease) watch(left func() time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,7 +150,7 @@ func (l *lease) low() float64 {
 	return low.Seconds()
 }
 
-// sample returns the time left now, and its minimum over both windows.
+// sample returns the time that is left now, and its minimum over both windows.
 func (l *lease) sample() (left, low time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

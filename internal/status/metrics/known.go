@@ -7,18 +7,18 @@ import (
 	"baton/internal/diagnose"
 )
 
-// currentFor limits the age of a job's state that is shown unchanged. The node normally reads the
-// state again before. If it is older, the servers do not answer, and the lateness grows with time.
+// currentFor is the maximum age of a job's state that is shown unchanged. Normally the node reads the state again earlier. If the state is
+// older, the servers do not answer, so the lateness grows with time.
 const currentFor = time.Minute
 
-// knownJob is the last state of a job that this node has read, leader or not. It stays after the
-// term of that reading, since there may be no other node to report it.
+// knownJob is the last state of a job that this node has read, as leader or as standby. It is kept after the end of the term, because there
+// may be no other node to report it.
 type knownJob struct {
 	job      diagnose.Job
 	at       time.Time // when this node read it
 	measured time.Time // when a flush's lag was measured
 	lag      time.Duration
-	// uncounted: backlog and lag are unknown.
+	// uncounted means that the backlog and the lag are unknown.
 	uncounted bool
 }
 
@@ -26,7 +26,7 @@ func (m *Metrics) learn(job string, how func(*knownJob)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.jobs[job] {
-		return // the job was removed; its last run may still report
+		return // the job was removed, but its last run may still report
 	}
 	k, ok := m.known[job]
 	if !ok {
@@ -52,8 +52,8 @@ func (m *Metrics) refresh(now time.Time) {
 	}
 }
 
-// judged returns the job for judging whether it is late, and the time for that. An old state is
-// judged at now, without waiting for the run that went on at the reading.
+// judged returns a job, and the time that decides whether the job is late. For a state that is too old, this time is now, and a run
+// that was in progress when the node read the state no longer counts.
 func (k *knownJob) judged(now time.Time) (diagnose.Job, time.Time) {
 	j, asOf := k.job, k.at
 	if now.Sub(k.at) > currentFor {
@@ -69,7 +69,7 @@ func (k *knownJob) lagAt(now time.Time) time.Duration {
 	return max(k.lag, 0)
 }
 
-// age returns the age in seconds of the older of the two readings: the state, and a flush's lag.
+// age returns the age in seconds of the older reading: the reading of the state, or the reading of a flush's lag.
 func (k *knownJob) age(now time.Time, flush bool) float64 {
 	at := k.at
 	if flush && k.measured.Before(at) {

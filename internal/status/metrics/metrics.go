@@ -14,12 +14,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// Metrics has the node's metrics, on their own registry. Every series that the
-// configuration can produce exists from the start, at zero, so that rates and
-// alerts see the first event. docs/reference/metrics.md lists them.
+// Metrics contains the node's metrics, in their own registry. Every series that the configuration can produce exists from the start with
+// the value zero, so that rates and alerts see the first event. docs/reference/metrics.md lists the metrics.
 //
-// [Metrics.Election] has the metrics of one election. The methods take plain values, never block,
-// and are safe for concurrent use.
+// [Metrics.Election] returns the metrics of one election. The methods accept plain values, never block, and are safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 	scraped  atomic.Int64 // time of the last scrape, in Unix nanoseconds
@@ -68,12 +66,12 @@ type Metrics struct {
 
 	mu        sync.Mutex
 	jobs      map[string]bool
-	flushes   map[string]bool // those of the jobs that are one
+	flushes   map[string]bool // the jobs that are flushes
 	known     map[string]*knownJob
 	elections map[string]*Election
 }
 
-// The label values that are registered at zero. Any other value appears with its first report.
+// transitionReasons returns the label values that are registered with the value zero. Any other value appears when it is first reported.
 func transitionReasons() []string {
 	return []string{"won", "lost", "expired", "stepped_down", "released", "quarantined"}
 }
@@ -93,20 +91,23 @@ func notifyOutcomes() []string {
 	return []string{"delivered", "refused", "given_up", "dropped"}
 }
 
-// Bounds in seconds: from a healthy network's latency to one that ends a term, and from an
-// empty flush to a nightly report.
+// quickBuckets returns the bounds of histogram buckets in seconds, from the latency of a healthy network to a latency that ends a
+// term.
 func quickBuckets() []float64 {
 	return []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 }
+
+// runBuckets returns the bounds of histogram buckets in seconds, from the duration of an empty flush to the duration of a nightly
+// report.
 func runBuckets() []float64 {
 	return []float64{.01, .05, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 14400}
 }
 
-// coarseFrom is the least number of jobs for histograms with few buckets: each bucket of each job is
-// a series on every node, and each series costs the metrics server memory.
+// coarseFrom is a number of jobs. With as many jobs or more, histograms have only few buckets. Each bucket of each job is a series
+// on every node, and each series needs memory in the metrics server.
 const coarseFrom = 500
 
-// few keeps only every fifth bound if there are many jobs.
+// few returns only every fifth of the bounds if there are at least coarseFrom jobs.
 func few(bounds []float64, jobs int) []float64 {
 	if jobs < coarseFrom {
 		return bounds
@@ -118,8 +119,7 @@ func few(bounds []float64, jobs int) []float64 {
 	return kept
 }
 
-// New returns the metrics of a node with this version and these jobs. AddFlushes
-// then names the jobs that are flushes.
+// New returns the metrics of a node with the given version and jobs. The caller then names the flushes among the jobs with AddFlushes.
 func New(version string, jobs []string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), jobs: map[string]bool{}, flushes: map[string]bool{},
 		known: map[string]*knownJob{}, elections: map[string]*Election{}}
@@ -135,26 +135,27 @@ func New(version string, jobs []string) *Metrics {
 
 func (m *Metrics) registerElection(version string) {
 	m.leader = m.gauges("leader", "1 while this node leads, else 0.", "lock")
-	m.epoch = m.gauges("epoch", "Epoch (fencing token) of the term that this node knows; 0: of none.", "lock")
+	m.epoch = m.gauges("epoch", "Epoch (fencing token) of the term that this node knows; 0: it knows no term.", "lock")
 	m.transitions = m.counters("leader_transitions_total", "Changes of leadership on this node, by reason.", "lock", "reason")
 	m.renewTook = m.histograms("renew_seconds", "Time that renewals of the lease took.", quickBuckets(), "lock")
 	m.renewals = m.counters("renew_outcomes_total", "Renewals of the lease, by outcome.", "lock", "outcome")
 	m.reloaded = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "baton", Name: "config_last_reload_successful",
-		Help: "1 if the configuration was last read without a mistake, else 0: an older one is in force."})
+		Help: "1 if the last reading of the configuration succeeded, else 0: an older configuration is in force."})
 	m.registry.MustRegister(m.reloaded)
 	m.reloaded.Set(1)
-	m.gauges("build_info", "1; the labels say what runs.", "version", "goversion").WithLabelValues(version, runtime.Version()).Set(1)
+	m.gauges("build_info", "Always 1; the labels name the versions of baton and Go.", "version", "goversion").
+		WithLabelValues(version, runtime.Version()).Set(1)
 }
 
-// registerSurroundings registers the metrics of a node's view of elections and stores, leader or not.
+// registerSurroundings registers the metrics of a node's view of elections and stores. Leaders and standbys report them.
 func (m *Metrics) registerSurroundings() {
 	m.redisUp = m.gauges("redis_up", "1 while Redis serves the election of the lock, else 0.", "lock")
-	m.storeUp = m.gauges("store_up", "1 while the store answers this node, else 0: its jobs fail, and no others.", "store")
-	m.nodes = m.gauges("nodes", "Nodes of the election: live, or silent: not seen lately, and not shut down.", "lock", "state")
-	m.drifted = m.gauges("nodes_drifted", "Live nodes whose configuration is not the leader's.", "lock")
+	m.storeUp = m.gauges("store_up", "1 while the store answers this node, else 0: only the jobs of this store fail.", "store")
+	m.nodes = m.gauges("nodes", "Nodes of the election, by state: live, or silent (not seen lately, and not shut down).", "lock", "state")
+	m.drifted = m.gauges("nodes_drifted", "Live nodes whose configuration differs from the leader's configuration.", "lock")
 	m.paused = m.gauges("election_paused", "1 while an operator has paused the election, else 0.", "lock")
-	m.clockOffset = m.gauges("clock_offset_seconds", "How far the clock of Redis is ahead of this node's; half a "+
-		"round trip is uncertain.", "lock")
+	m.clockOffset = m.gauges("clock_offset_seconds", "How far the clock of Redis is ahead of this node's clock, give or take "+
+		"half a round trip.", "lock")
 }
 
 func (m *Metrics) registerJobs(jobs int) {
@@ -167,37 +168,41 @@ func (m *Metrics) registerJobs(jobs int) {
 		"When the job last succeeded, as Unix time; 0: not known to this node.", "job")
 	m.jobFailures = m.gauges("job_consecutive_failures", "Runs that failed since the last success.", "job")
 	m.jobPaused = m.gauges("job_paused", "1 while the job is paused, else 0.", "job")
-	m.jobOverdue = m.gauges("job_overdue_seconds", "How long ago a run was due with no success since; 0 if there is one.", "job")
-	m.jobLate = m.gauges("job_late", "1 while the job is late, as page and notifications say: overdue for longer "+
-		"than its late_after; a flush without one for a minute.", "job")
-	m.jobUnscheduled = m.gauges("job_unscheduled", "1 while another node leads whose configuration has not the job, else 0.", "job")
-	m.jobAge = m.gauges("job_known_age_seconds", "How old what this node knows of the job is: its failures, pause, "+
-		"overdue, lag and backlog; +Inf: it knows nothing yet.", "job")
-	m.jobLateAfter = m.gauges("job_late_after_seconds", "The job's late_after; beyond it the job is late; 0: not set.", "job")
+	m.jobOverdue = m.gauges("job_overdue_seconds", "Time since a run was due, if no run has succeeded since then; else 0.", "job")
+	m.jobLate = m.gauges("job_late", "1 while the job is late: overdue for longer than its late_after, "+
+		"or a flush without late_after for longer than a minute.", "job")
+	m.jobUnscheduled = m.gauges("job_unscheduled", "1 while another node leads whose configuration does not contain the job, "+
+		"else 0.", "job")
+	m.jobAge = m.gauges("job_known_age_seconds", "Age of this node's knowledge of the job: failures, pause, "+
+		"overdue time, lag and backlog; +Inf: it knows nothing yet.", "job")
+	m.jobLateAfter = m.gauges("job_late_after_seconds", "The job's late_after: a job that is overdue for longer is late; 0: "+
+		"not set.", "job")
 }
 
 func (m *Metrics) registerFlush(jobs int) {
-	m.flushRows = m.counters("flush_rows_total", "Records, by what became of them: written to the table, deletions "+
-		"included; rows deleted from it; or put aside as dead letters.", "job", "outcome")
-	m.flushTook = m.histograms("flush_batch_seconds", "Time that transactions of a flush took, repetitions included.",
+	m.flushRows = m.counters("flush_rows_total", "Records, by outcome: written to the table, deletions "+
+		"included; rows deleted from the table; or stored as dead letters.", "job", "outcome")
+	m.flushTook = m.histograms("flush_batch_seconds", "Time that transactions of a flush took, including repetitions.",
 		few(quickBuckets(), jobs), "job")
 	m.flushLag = m.gauges("flush_lag_seconds", "How far the database is behind Redis.", "job")
 	m.flushBacklog = m.gauges("flush_backlog", "Changes that wait in Redis.", "job")
-	m.flushFenced = m.counters("flush_fenced_total", "Batches that a newer leader's fence stopped.", "job")
+	m.flushFenced = m.counters("flush_fenced_total", "Batches that the fence of a newer leader stopped.", "job")
 	m.deadLetters = m.gauges("dead_letters", "Records that wait in the database as dead letters, as the leader last counted them.", "job")
-	m.verifyRows = m.gauges("verify_rows", "What the last verification of a job has found: records that it compared, and differences "+
+	m.verifyRows = m.gauges("verify_rows", "Result of the last verification of a job: compared records, and differences "+
 		"of each kind.", "job", "result")
-	m.unaccepted = m.gauges("flush_unaccepted_rows", "Rows that the job never wrote, and that it has left alone until they are accepted, "+
-		"on the leader.", "job")
-	m.verifiedAt = m.gauges("verify_timestamp_seconds", "When the last verification of a job ended, as Unix time; 0: none has.", "job")
-	m.notified = m.counters("notifications_total", "Notifications and signs of life, by what became of them.", "target", "outcome")
-	m.traced = m.counters("trace_spans_total", "Spans of traces, by what became of them.", "outcome")
+	m.unaccepted = m.gauges("flush_unaccepted_rows", "Rows that the job never wrote, and that it does not change until an "+
+		"operator accepts "+
+		"them, on the leader.", "job")
+	m.verifiedAt = m.gauges("verify_timestamp_seconds", "When the last verification of a job ended, as Unix time; 0: none "+
+		"has ended.", "job")
+	m.notified = m.counters("notifications_total", "Notifications and signs of life, by outcome.", "target", "outcome")
+	m.traced = m.counters("trace_spans_total", "Spans of traces, by outcome.", "outcome")
 	for _, outcome := range traceOutcomes() {
 		m.traced.add(0, outcome)
 	}
 }
 
-// AddJobs registers new jobs at zero.
+// AddJobs registers the metrics of new jobs with the value zero.
 func (m *Metrics) AddJobs(names ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -223,7 +228,7 @@ func (m *Metrics) AddJobs(names ...string) {
 	}
 }
 
-// AddFlushes registers the metrics of flushes, for the jobs that are flushes.
+// AddFlushes registers the metrics that only flushes have, with the value zero. The named jobs are flushes.
 func (m *Metrics) AddFlushes(names ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -241,7 +246,7 @@ func (m *Metrics) AddFlushes(names ...string) {
 	}
 }
 
-// AddComparable registers the metrics of verifications, for the flushes that can be verified.
+// AddComparable registers the metrics of verifications. The named jobs are flushes that can be verified.
 func (m *Metrics) AddComparable(names ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -253,7 +258,7 @@ func (m *Metrics) AddComparable(names ...string) {
 	}
 }
 
-// ForgetJobs removes the gauges of removed jobs. Their counters stay.
+// ForgetJobs removes the gauges of removed jobs. The counters of these jobs stay.
 func (m *Metrics) ForgetJobs(names ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -269,7 +274,7 @@ func (m *Metrics) ForgetJobs(names ...string) {
 	}
 }
 
-// present returns the gauges of a job, including those of flushes.
+// present returns all gauges of a job, including the gauges of flushes.
 func (m *Metrics) present() []*prometheus.GaugeVec {
 	return append(m.ofJobs(), m.flushLag, m.flushBacklog, m.deadLetters, m.verifiedAt, m.unaccepted)
 }
@@ -279,7 +284,7 @@ func (m *Metrics) ofJobs() []*prometheus.GaugeVec {
 		m.jobLateAfter, m.jobUnscheduled, m.jobAge}
 }
 
-// setOf sets a gauge of a known job. It ignores a removed job, whose last run may still report.
+// setOf sets a gauge of a known job. It ignores a removed job, because the last run of such a job may still report.
 func (m *Metrics) setOf(known map[string]bool, job string, vec *prometheus.GaugeVec, value float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -298,7 +303,7 @@ func (m *Metrics) ForgetStores(names ...string) {
 	}
 }
 
-// AddTargets registers targets of notifications at zero.
+// AddTargets registers the metrics of notification targets with the value zero.
 func (m *Metrics) AddTargets(names ...string) {
 	for _, target := range names {
 		for _, outcome := range notifyOutcomes() {
@@ -325,10 +330,10 @@ func (m *Metrics) histograms(name, help string, buckets []float64, labels ...str
 	return v
 }
 
-// scrapeTimeout is Prometheus' default.
+// scrapeTimeout limits the time of a scrape. It is the default timeout of Prometheus.
 const scrapeTimeout = 10 * time.Second
 
-// Handler serves the metrics. One collector that fails does not hide the others.
+// Handler serves the metrics. If one collector fails, the metrics of the other collectors are still served.
 func (m *Metrics) Handler(log *zap.Logger) http.Handler {
 	serve := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog: &scrapeLog{to: log}, ErrorHandling: promhttp.ContinueOnError, Registry: nil,
@@ -342,5 +347,5 @@ func (m *Metrics) Handler(log *zap.Logger) http.Handler {
 	})
 }
 
-// Scraped returns the time of the last scrape; the Unix epoch if there was none.
+// Scraped returns the time of the last scrape, or the Unix epoch if there was none.
 func (m *Metrics) Scraped() time.Time { return time.Unix(0, m.scraped.Load()) }

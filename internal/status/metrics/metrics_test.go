@@ -17,7 +17,7 @@ import (
 	"baton/internal/status/statustest"
 )
 
-// scrape returns what /metrics shows of baton: series → value.
+// scrape returns baton's series in /metrics with their values.
 func scrape(t *testing.T, m *Metrics) map[string]string {
 	t.Helper()
 	rec := statustest.Get(m.Handler(zap.NewNop()), "/metrics")
@@ -111,7 +111,7 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 	m.JobFinished("a", "retry", "failed", at.Add(time.Hour), time.Second)
 	m.JobMissed("a", "overlap", 3)
 	m.Verified("a", at, map[string]int64{"compared": 1000, "extra": 2})
-	m.Verified("b", at, map[string]int64{"extra": 2}) // there is no such flush
+	m.Verified("b", at, map[string]int64{"extra": 2}) // there is no flush with this name
 	m.JobNext("a", at)
 	m.FlushRows("a", "written", 500)
 	m.FlushRows("a", "deleted", 20)
@@ -158,7 +158,7 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 	wantSeries(t, scrape(t, m), map[string]string{
 		`baton_leader{lock="baton"}`: "0", `baton_epoch{lock="baton"}`: "42",
 		`baton_leader_transitions_total{lock="baton",reason="lost"}`: "1",
-		// How the jobs stand stays: nobody may lead now, and nobody else know it.
+		// The state of the jobs stays, because there may be no leader now, and no other node that knows the state.
 		`baton_flush_lag_seconds{job="a"}`: "1.5", `baton_flush_backlog{job="a"}`: "77",
 		`baton_job_next_run_timestamp_seconds{job="a"}`: "0",
 		`baton_job_consecutive_failures{job="a"}`:       "3", `baton_job_paused{job="a"}`: "1",
@@ -195,7 +195,7 @@ func TestWhatIsKnownOfAJobAgesWhileNobodyCanBeAsked(t *testing.T) {
 			`baton_flush_lag_seconds{job="soon"}`: "0",
 			`baton_job_late{job="late"}`:          "1", `baton_job_late{job="soon"}`: "1", `baton_job_late{job="paused"}`: "0",
 			`baton_job_late{job="new"}`: "0",
-			// Who ran it has not said so for minutes.
+			// The node that ran the job has not reported for minutes.
 			`baton_job_overdue_seconds{job="runs"}`: "360", `baton_job_overdue_seconds{job="paused"}`: "60",
 			`baton_job_known_age_seconds{job="late"}`: "300", `baton_job_known_age_seconds{job="new"}`: "+Inf",
 		})
@@ -220,10 +220,10 @@ func TestLowWaterOfTheLeaseIsKeptAndForgotten(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		remaining("6", "6")
 		renew()
-		time.Sleep(7 * time.Second) // Redis hung for a moment, between two scrapes
+		time.Sleep(7 * time.Second) // Redis did not answer for a moment between two scrapes
 		renew()
 		remaining("8", "1")
-		for range 151 { // five minutes of health
+		for range 151 { // five minutes without a problem
 			time.Sleep(2 * time.Second)
 			renew()
 		}
@@ -269,8 +269,8 @@ func TestMetricsMayBeToldFromEverywhereAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// TestEveryMetricIsDocumented holds docs/reference/metrics.md against what is registered, in
-// both directions: name, type, labels and the values that start at zero.
+// TestEveryMetricIsDocumented compares docs/reference/metrics.md with the registered metrics in both directions: name, type, labels and the
+// label values that are registered with the value zero.
 func TestEveryMetricIsDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../../docs/reference/metrics.md")
 	if err != nil {
@@ -329,7 +329,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 
 func TestAnElectionThatIsLeftHasNoMetrics(t *testing.T) {
 	m := New("v", nil)
-	for range 2 { // and may be joined again
+	for range 2 { // the second time checks that the election can be joined again
 		m.Election("reports").Won(7)
 		wantSeries(t, scrape(t, m), map[string]string{`baton_leader{lock="reports"}`: "1"})
 		m.Election("reports").Forget()
@@ -347,7 +347,7 @@ func TestAJobThatIsNoMoreHasNoPresent(t *testing.T) {
 	m.JobNext("gone", time.Unix(1, 0))
 	m.JobMissed("gone", "late", 2)
 	m.ForgetJobs("gone")
-	m.FlushBehind("gone", 1, time.Second) // its last run ends after that
+	m.FlushBehind("gone", 1, time.Second) // the last run of the job ends after the job was removed
 	got := scrape(t, m)
 	for _, name := range []string{"job_next_run_timestamp_seconds", "job_last_success_timestamp_seconds",
 		"flush_lag_seconds", "flush_backlog"} {

@@ -9,8 +9,8 @@ import (
 	"baton/internal/status/web"
 )
 
-// scrapeLog is the log of the metrics exporter, which writes a line for each metric that it could
-// not send: when the client hangs up, one for every metric. So it is throttled.
+// scrapeLog is the log of the metrics exporter. It limits the number of lines, because the exporter writes a line for each metric that it
+// could not send. When the client hangs up, the exporter can send no metric at all.
 type scrapeLog struct {
 	to     *zap.Logger
 	broken web.Throttle
@@ -19,6 +19,6 @@ type scrapeLog struct {
 func (l *scrapeLog) Println(what ...any) {
 	text := strings.TrimSpace(fmt.Sprintln(what...))
 	l.broken.Log(func(count int) {
-		l.to.Info("metrics were not sent whole", zap.String("error", text), zap.Int("count", count))
+		l.to.Info("metrics were not sent completely", zap.String("error", text), zap.Int("count", count))
 	})
 }

@@ -34,7 +34,7 @@ func TestScrapesThatAreGivenUpDoNotFloodTheLog(t *testing.T) {
 	})
 }
 
-// told are how often lines say that something has happened, since it was last asked.
+// told returns the counts in the log lines since the last call.
 func told(logs *observer.ObservedLogs) (all []int64) {
 	for _, line := range logs.TakeAll() {
 		count, _ := line.ContextMap()["count"].(int64)

@@ -14,7 +14,7 @@ import (
 	"baton/internal/status/statustest"
 )
 
-// metricsOf are those of a node with so many jobs, all of them flushes.
+// metricsOf returns the metrics of a node with the given number of jobs, all of which are flushes.
 func metricsOf(jobs int) *Metrics {
 	names := make([]string, jobs)
 	for n := range names {
@@ -26,7 +26,7 @@ func metricsOf(jobs int) *Metrics {
 	return m
 }
 
-// Each series costs on every node and in the server that scrapes them.
+// TestSeriesOfAJobAreFew limits the number of series, because each series needs memory on every node and in the metrics server.
 func TestSeriesOfAJobAreFew(t *testing.T) {
 	for _, c := range []struct{ jobs, atMost int }{{100, 95}, {coarseFrom, 61}} {
 		var before, after runtime.MemStats

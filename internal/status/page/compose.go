@@ -17,10 +17,10 @@ import (
 	"baton/internal/text"
 )
 
-// answersWithin bounds a page's wait for the servers.
+// answersWithin is the maximum time that a page waits for the servers.
 const answersWithin = 1500 * time.Millisecond
 
-// compose makes the page of a topic from the state. It returns nil if the path has no page.
+// compose makes the page that a topic identifies, from the Snapshot of the state. It returns nil if there is no page at the path.
 func (p *Pages) compose(ctx context.Context, t topic, snap diagnose.Snapshot, known bool) *document {
 	if !t.see {
 		snap = state.Public(snap)
@@ -28,7 +28,7 @@ func (p *Pages) compose(ctx context.Context, t topic, snap diagnose.Snapshot, kn
 	ctx, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
 	d := p.newDocument(t, snap, known)
-	query, _ := url.ParseQuery(t.query) // drops invalid parts
+	query, _ := url.ParseQuery(t.query) // invalid parts are dropped
 	parts := strings.Split(strings.Trim(t.path, "/"), "/")
 	for i := range parts {
 		parts[i], _ = url.PathUnescape(parts[i])
@@ -61,7 +61,7 @@ func (p *Pages) composeOverview(d *document, snap diagnose.Snapshot, known bool,
 	d.Kind, d.View = "overview", v
 	d.Title = v.Leader.Name + v.Leader.Headline
 	d.Announce = d.Title
-	if snap.Error != "" && !snap.Redis.OK { // the first problem says why
+	if snap.Error != "" && !snap.Redis.OK { // the first problem gives the reason
 		d.Alarm = ""
 		if known {
 			d.Alarm = "What you see is " + text.Span(snap.Age.Duration()) + " old."
@@ -80,7 +80,7 @@ func (p *Pages) composeOverview(d *document, snap diagnose.Snapshot, known bool,
 	}
 }
 
-// lettersOfJob bounds the dead letters on the page of a job.
+// lettersOfJob is the maximum number of dead letters on the page of a job.
 const lettersOfJob = 10
 
 func (p *Pages) composeJob(ctx context.Context, d *document, t topic, snap diagnose.Snapshot, known bool,
@@ -92,6 +92,7 @@ func (p *Pages) composeJob(ctx context.Context, d *document, t topic, snap diagn
 	}
 	var entries []operate.Entry
 	var letters []operate.Letter
+	var kept operate.KeptCount
 	var trouble []string
 	if p.Node != nil {
 		var err error
@@ -109,10 +110,11 @@ func (p *Pages) composeJob(ctx context.Context, d *document, t topic, snap diagn
 			}
 		}
 		if !j.Command {
-			letters = p.answers.lettersOf(ctx, p.Watch, name)
+			letters, kept = p.answers.lettersOf(ctx, p.Watch, name), p.answers.keptOf(ctx, p.Watch, name)
 		}
 	}
 	v := newJobPage(snap, *j, extra, entries, before, query.Get("range"))
+	v.addKept(kept, snap.Clock())
 	v.Letters, v.Trouble = newLetters(letters, snap.Clock(), t.see), trouble
 	if j.Lock == snap.LockKey {
 		v.Job.Lock = ""
@@ -122,7 +124,7 @@ func (p *Pages) composeJob(ctx context.Context, d *document, t topic, snap diagn
 	return d
 }
 
-// jobAnnounce returns the state of a job for screen readers, without figures.
+// jobAnnounce returns the state of a job for screen readers, without numbers.
 func jobAnnounce(v jobPage) string {
 	switch {
 	case v.IsPaused:
@@ -169,7 +171,7 @@ func (p *Pages) composeRun(ctx context.Context, d *document, t topic, snap diagn
 			v.show(out)
 		}
 	}
-	d.Refresh = 2 // for a reader who follows the output
+	d.Refresh = 2 // for readers who follow the output
 	if !v.Live {
 		d.Refresh = 0
 	}
@@ -180,11 +182,11 @@ func (p *Pages) composeRun(ctx context.Context, d *document, t topic, snap diagn
 	return d
 }
 
-// searched bounds the entries of the history in which findRun looks for a run by its id alone.
+// searched is the maximum number of history entries that findRun searches for a run if only the run's id is known.
 const searched = 200
 
-// findRun finds a run among the running ones and in the history; nil: not found.
-// entry is the run's entry in the history; "": unknown.
+// findRun looks for a run among the runs in progress and in the history. It returns nil if it does not find the run. The argument entry is
+// the id of the run's entry in the history, or "" if that is unknown.
 func (p *Pages) findRun(ctx context.Context, j diagnose.Job, id, entry string) (*diagnose.Run, error) {
 	for _, r := range runsOf(j) {
 		if r.ID == id {
@@ -200,7 +202,7 @@ func (p *Pages) findRun(ctx context.Context, j diagnose.Job, id, entry string) (
 	if after := nextEntry(entry); after != "" {
 		if run, err := p.findIn(ctx, j.Name, after, 1, id); run != nil || err != nil {
 			return run, err
-		} // of runs with nothing to do the entry may have moved on
+		} // a run that found nothing to do may have moved to a later entry
 	}
 	return p.findIn(ctx, j.Name, "", searched, id)
 }
@@ -215,7 +217,7 @@ func (p *Pages) findIn(ctx context.Context, job, before string, n int, id string
 	return nil, err
 }
 
-// nextEntry returns the least id after this one; "" if entry is no id.
+// nextEntry returns the smallest id after an entry's id. It returns "" if entry is no valid id.
 func nextEntry(entry string) string {
 	at, text, _ := strings.Cut(entry, "-")
 	number, err := strconv.ParseUint(text, 10, 63)

@@ -16,37 +16,37 @@ import (
 )
 
 const (
-	// samplesFor and lettersFor are how long an answer of the servers serves all pages:
-	// plots move slowly, and databases have other work.
+	// samplesFor and lettersFor are how long all pages share one answer of the servers. The times are long because plots change slowly, and
+	// because databases have other work.
 	samplesFor = 5 * time.Second
 	lettersFor = 15 * time.Second
-	// extrasWithin bounds a page's wait for its optional parts.
+	// extrasWithin is the maximum time that a page waits for its optional parts.
 	extrasWithin = 200 * time.Millisecond
-	// eventsOnTimeline bounds the events of the election on the timeline.
+	// eventsOnTimeline is the maximum number of the election's events on the timeline.
 	eventsOnTimeline = 300
-	// eventsOfLock bounds the events of each further lock.
+	// eventsOfLock is the maximum number of events of each further lock.
 	eventsOfLock = 100
-	// lettersCounted bounds the dead letters that the first page counts.
+	// lettersCounted is the maximum number of dead letters that the first page counts.
 	lettersCounted = 100
 )
 
-// extras has the data of the first page that the Snapshot does not have.
+// extras contains the data on the first page that is not in the Snapshot.
 type extras struct {
 	samples []operate.Sample
 	recent  map[string][]operate.Brief
-	letters tally
-	others  map[string][]diagnose.Event // of further locks
+	letters letterCount
+	others  map[string][]diagnose.Event // the events of further locks
 }
 
-// tally is the number of dead letters that wait, in words.
-type tally struct {
-	text    string // "12 dead letters"; empty: no known ones
-	unknown bool   // not everything could be counted
+// letterCount is the number of waiting dead letters, as a text.
+type letterCount struct {
+	text    string // such as "12 dead letters"; empty if no letters are known
+	unknown bool   // some letters could not be counted
 }
 
-// tallyOf counts dead letters, as far as the databases answered.
-func tallyOf(letters []operate.Letter, err error) tally {
-	t := tally{unknown: err != nil && !errors.Is(err, operate.ErrInvalid)} // invalid: there is no database
+// tallyOf counts the dead letters in the databases that answered.
+func tallyOf(letters []operate.Letter, err error) letterCount {
+	t := letterCount{unknown: err != nil && !errors.Is(err, operate.ErrInvalid)} // ErrInvalid means that there is no database
 	switch {
 	case len(letters) == lettersCounted:
 		t.text = text.Number(lettersCounted) + " dead letters or more"
@@ -56,8 +56,8 @@ func tallyOf(letters []operate.Letter, err error) tally {
 	return t
 }
 
-// cached is an answer of the servers that many pages share. A page waits a moment for the first
-// answer. Later it gets the old answer while a new one is being fetched.
+// cached is an answer of the servers that many pages share. A page waits a short time for the first answer. Later a page gets the old
+// answer while a new answer is being fetched.
 type cached[T any] struct {
 	fetch func(context.Context) (T, error)
 	lasts time.Duration
@@ -68,8 +68,8 @@ type cached[T any] struct {
 	flight chan struct{}
 }
 
-// get returns the last answer, which may be the zero value. It starts fetching a new one if the
-// last is too old. The fetch ends with the server, which waits for it.
+// get returns the last answer, which may be the zero value. If the last answer is too old, get starts to fetch a new answer. The
+// fetch is cancelled when the HTTP server ends, and the server waits for the end of the fetch.
 func (k *cached[T]) get(ctx context.Context, w *state.State) T {
 	k.mu.Lock()
 	first := k.asked.IsZero()
@@ -95,7 +95,7 @@ func (k *cached[T]) get(ctx context.Context, w *state.State) T {
 	return k.value
 }
 
-// expire makes the next get fetch the answer again, at most once a second.
+// expire makes the next call of get fetch the answer again, but at most once per second.
 func (k *cached[T]) expire() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -108,7 +108,7 @@ func (k *cached[T]) ask(w *state.State, flight chan struct{}) {
 	ctx, cancel := context.WithTimeout(w.Life, state.SourceTimeout)
 	defer cancel()
 	defer func() {
-		p := recover() // a panic here would end the daemon, and its leadership with it
+		p := recover() // a panic here would end the daemon, and with it the daemon's leadership
 		if p != nil {
 			w.Log.Error("the code for the rest of the page panicked", zap.Any("panic", p))
 		}
@@ -119,7 +119,7 @@ func (k *cached[T]) ask(w *state.State, flight chan struct{}) {
 	}()
 	value, err := k.fetch(ctx)
 	if err != nil {
-		w.Log.Debug("a part of the page cannot be brought up to date", zap.Error(err))
+		w.Log.Debug("cannot update a part of the page", zap.Error(err))
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -128,8 +128,7 @@ func (k *cached[T]) ask(w *state.State, flight chan struct{}) {
 	}
 }
 
-// isNil reports whether an answer is empty. An answer with an error need not be: one of two
-// databases may have answered.
+// isNil reports whether an answer is empty. An answer with an error may not be empty, because one of two databases may have answered.
 func isNil[T any](v T) bool {
 	switch v := any(v).(type) {
 	case []operate.Sample:
@@ -148,30 +147,31 @@ func isNil[T any](v T) bool {
 	return false
 }
 
-// answers has the servers' answers that all readers of pages share.
-type answers struct {
+// cachedQueries contains the servers' answers that all readers of pages share.
+type cachedQueries struct {
 	ask     operate.Node
 	samples cached[[]operate.Sample]
 	recent  cached[map[string][]operate.Brief]
-	letters cached[tally]
+	letters cached[letterCount]
 	reasons cached[[]operate.LetterReason]
 	events  cached[[]diagnose.Event]
 	others  cached[map[string][]diagnose.Event]
 
 	mu    sync.Mutex
 	byJob map[string]*cached[[]operate.Letter]
+	kept  map[string]*cached[operate.KeptCount]
 }
 
-func newAnswers(d operate.Node) *answers {
+func newAnswers(d operate.Node) *cachedQueries {
 	if d == nil {
 		return nil
 	}
 	events := func(ctx context.Context) ([]diagnose.Event, error) { return d.Events(ctx, eventsOnTimeline) }
-	return &answers{
+	return &cachedQueries{
 		events: cached[[]diagnose.Event]{lasts: samplesFor, fetch: events},
 		others: cached[map[string][]diagnose.Event]{lasts: samplesFor,
 			fetch: func(ctx context.Context) (map[string][]diagnose.Event, error) { return d.LockEvents(ctx, eventsOfLock) }},
-		ask: d,
+		ask: d, byJob: map[string]*cached[[]operate.Letter]{}, kept: map[string]*cached[operate.KeptCount]{},
 		samples: cached[[]operate.Sample]{lasts: samplesFor, fetch: func(ctx context.Context) ([]operate.Sample, error) {
 			return d.Samples(ctx, time.Now().Add(-plotSpan))
 		}},
@@ -179,7 +179,7 @@ func newAnswers(d operate.Node) *answers {
 		reasons: cached[[]operate.LetterReason]{lasts: lettersFor, fetch: func(ctx context.Context) ([]operate.LetterReason, error) {
 			return d.Reasons(ctx, operate.LetterFilter{})
 		}},
-		letters: cached[tally]{lasts: lettersFor, fetch: func(ctx context.Context) (tally, error) {
+		letters: cached[letterCount]{lasts: lettersFor, fetch: func(ctx context.Context) (letterCount, error) {
 			letters, err := d.Letters(ctx, operate.LetterFilter{}, lettersCounted)
 			return tallyOf(letters, err), err
 		}},
@@ -187,7 +187,7 @@ func newAnswers(d operate.Node) *answers {
 }
 
 // extras returns the current answers for a page.
-func (d *answers) extras(ctx context.Context, w *state.State, locks []diagnose.Lock) extras {
+func (d *cachedQueries) extras(ctx context.Context, w *state.State, locks []diagnose.Lock) extras {
 	if d == nil {
 		return extras{}
 	}
@@ -196,9 +196,9 @@ func (d *answers) extras(ctx context.Context, w *state.State, locks []diagnose.L
 	}
 }
 
-// histories returns the events of further locks. The state has each lock's last event. If one is newer than the histories,
-// histories fetches them again. Otherwise the page would show a handover as the end of a leader.
-func (d *answers) histories(ctx context.Context, w *state.State, locks []diagnose.Lock) map[string][]diagnose.Event {
+// histories returns the events of other locks, from a cache. The state contains the last event of each lock. If that event is newer than
+// the cached events, histories fetches the events again. Otherwise the page would show a handover as the end of a leader.
+func (d *cachedQueries) histories(ctx context.Context, w *state.State, locks []diagnose.Lock) map[string][]diagnose.Event {
 	if len(locks) == 0 {
 		return nil
 	}
@@ -213,9 +213,9 @@ func (d *answers) histories(ctx context.Context, w *state.State, locks []diagnos
 	return known
 }
 
-// before extends the latest events into the past by a known history of the election. It does so only
-// if the two overlap, so that no event is missing between them.
-func (d *answers) before(ctx context.Context, w *state.State, latest []diagnose.Event) []diagnose.Event {
+// before adds older events from a known history of the election to the latest events. It does so only if the two lists overlap, so
+// that no event is missing between them.
+func (d *cachedQueries) before(ctx context.Context, w *state.State, latest []diagnose.Event) []diagnose.Event {
 	if d == nil || len(latest) == 0 {
 		return latest
 	}
@@ -232,24 +232,29 @@ func (d *answers) before(ctx context.Context, w *state.State, latest []diagnose.
 }
 
 // lettersOf returns the latest dead letters of an existing job.
-func (d *answers) lettersOf(ctx context.Context, w *state.State, job string) []operate.Letter {
-	d.mu.Lock()
-	if d.byJob == nil {
-		d.byJob = map[string]*cached[[]operate.Letter]{}
-	}
-	k := d.byJob[job]
-	if k == nil {
-		k = &cached[[]operate.Letter]{lasts: lettersFor, fetch: func(ctx context.Context) ([]operate.Letter, error) {
-			return d.ask.Letters(ctx, operate.LetterFilter{Job: job}, lettersOfJob)
-		}}
-		d.byJob[job] = k
-	}
-	d.mu.Unlock()
-	return k.get(ctx, w)
+func (d *cachedQueries) lettersOf(ctx context.Context, w *state.State, job string) []operate.Letter {
+	return ofJob(d, d.byJob, job, func(ctx context.Context) ([]operate.Letter, error) {
+		return d.ask.Letters(ctx, operate.LetterFilter{Job: job}, lettersOfJob)
+	}).get(ctx, w)
 }
 
-// forget makes the next page fetch the dead letters again, after a replay or drop of some.
-func (d *answers) forget() {
+// keptOf counts the kept deleted rows of an existing job.
+func (d *cachedQueries) keptOf(ctx context.Context, w *state.State, job string) operate.KeptCount {
+	return ofJob(d, d.kept, job, func(ctx context.Context) (operate.KeptCount, error) { return d.ask.Kept(ctx, job) }).get(ctx, w)
+}
+
+// ofJob returns the cached answer about a job. It adds the answer to the map if the map lacks it.
+func ofJob[T any](d *cachedQueries, known map[string]*cached[T], job string, fetch func(context.Context) (T, error)) *cached[T] {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if known[job] == nil {
+		known[job] = &cached[T]{lasts: lettersFor, fetch: fetch}
+	}
+	return known[job]
+}
+
+// forget makes the next page fetch the dead letters again, because letters were replayed or dropped.
+func (d *cachedQueries) forget() {
 	if d == nil {
 		return
 	}

@@ -12,7 +12,8 @@ import (
 	"baton/internal/status/statustest"
 )
 
-// The server ends while a page is asked for. The detector of races sees a wait that another question joins too late.
+// TestWhatAPageAsksBesideTheStateBeginsBeforeTheServersEndOrNever ends the server while a page asks for more data. The race detector finds
+// a wait that another request joins too late.
 func TestWhatAPageAsksBesideTheStateBeginsBeforeTheServersEndOrNever(t *testing.T) {
 	for range 200 {
 		w := state.New(state.Config{

@@ -13,7 +13,7 @@ import (
 	"baton/internal/text"
 )
 
-// jobsOf are the jobs of a page in the order in which it shows them.
+// jobsOf returns the names of the jobs on a page, in the order of the page.
 func jobsOf(body string) string {
 	var names []string
 	for _, m := range regexp.MustCompile(`<th scope="row"><a href="\./jobs/([^"]*)"`).FindAllStringSubmatch(body, -1) {
@@ -24,14 +24,14 @@ func jobsOf(body string) string {
 
 func TestJobsAreFoundFilteredAndSorted(t *testing.T) {
 	now := time.Now()
-	s := statustest.Sample(now) // page-views, users (late, runs), report (failing), cleanup (paused)
+	s := statustest.Sample(now) // page-views, users (late, running), report (failing), cleanup (paused)
 	s.Jobs[2].Command, s.Jobs[3].Command, s.Jobs[2].NextRun = true, true, time.Time{}
 	rate := func(n float64) operate.Level { return operate.Level{RowsPerSecond: &n} }
 	levels := map[string]operate.Level{"page-views": rate(1042), "users": rate(7.25)}
-	d := &statustest.Shelf{Measured: []operate.Sample{{At: now, Jobs: levels}}}
+	d := &statustest.FakeNode{Measured: []operate.Sample{{At: now, Jobs: levels}}}
 	h := newServer(config{Source: statustest.Fixed(s), Node: d})
 	for query, want := range map[string]string{
-		"":                          "users report cleanup page-views", // what fails or is late comes first
+		"":                          "users report cleanup page-views", // failing and late jobs come first
 		"sort=name":                 "cleanup page-views report users",
 		"sort=next":                 "page-views cleanup users report",
 		"sort=last":                 "page-views users report cleanup",
@@ -45,7 +45,7 @@ func TestJobsAreFoundFilteredAndSorted(t *testing.T) {
 		"show=flushes":              "users page-views",
 		"show=commands&sort=name":   "cleanup report",
 		"find=PAGE":                 "page-views",
-		"find=shop":                 "users", // its store
+		"find=shop":                 "users", // the job's store
 		"find=main":                 "users page-views",
 		"find=users&show=commands":  "",
 		"find=+report+&sort=x&show": "report",
@@ -119,7 +119,7 @@ func TestWhatACommandPrintedLastStandsBesideItsExitCode(t *testing.T) {
 	s := statustest.Sample(time.Now())
 	j := &s.Jobs[2]
 	j.Command, j.LastRun.ID, j.LastRun.Error, j.LastRun.Output = true, "r7", "exit code 75", line
-	d := &statustest.Shelf{Latest: map[string][]operate.Brief{"report": {{RunID: "r6"}}}} // older than the state: it is read less often
+	d := &statustest.FakeNode{Latest: map[string][]operate.Brief{"report": {{RunID: "r6"}}}} // older than the state, which is read often
 	h := newServer(config{Source: statustest.Fixed(s), Node: d})
 	shows := func(see bool) bool {
 		return strings.Contains(pageOf(t, h, topic{path: "/", see: see}, s, true), "exit code 75 · printed last: <b>"+line+"</b>")

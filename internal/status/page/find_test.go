@@ -21,7 +21,7 @@ func TestARunIsFoundHoweverOldItIs(t *testing.T) {
 	page := statustest.Get(h, "/jobs/"+name+"?before="+d.Entries[3999].ID).Body.String()
 	_, link, _ := strings.Cut(page, `<td data-label="When"><a href="`)
 	link, _, _ = strings.Cut(link, `"`)
-	link = strings.Replace(link, "..", "", 1) // from below /jobs/
+	link = strings.Replace(link, "..", "", 1) // relative to a page below /jobs/
 	want := d.Entries[4000]
 	want.Run.NodeID = "the-very-one"
 	if rec := statustest.Get(h, link); rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(),
@@ -34,7 +34,7 @@ func TestARunIsFoundHoweverOldItIs(t *testing.T) {
 			t.Errorf("%s: %d", path, rec.Code)
 		}
 	}
-	// The place is another run's, or a missed slot's: it is not taken for this one.
+	// If the entry belongs to another run or to a missed slot, it must not be shown as this run.
 	if rec := statustest.Get(h, "/jobs/"+name+"/runs/none?entry="+want.ID); rec.Code != http.StatusNotFound {
 		t.Errorf("%d", rec.Code)
 	}
@@ -49,14 +49,14 @@ func TestTheTimelineGoesFurtherBackThanTheStatus(t *testing.T) {
 			Reason: "asked"}, diagnose.Event{At: at.Add(-time.Minute), Event: "won", NodeID: "db1", Epoch: int64(1000 - i)})
 	}
 	for _, c := range []struct {
-		known []diagnose.Event // by the status; the history may be older
+		known []diagnose.Event // the events in the status; the history may be older
 		old   []diagnose.Event
 		want  int
 	}{{all[:50], all, eventsOnTimeline}, {all[:50], all[:120], 120}, {all[:50], all[3:100], 100}, {all[:50],
 		all[60:100], 50}, {all[:50], nil, 50}, {nil, all, 0}} {
 		s := statustest.Sample(now)
 		s.Events = c.known
-		h := newServer(config{Source: statustest.Fixed(s), Node: &statustest.Shelf{PastEvents: c.old}})
+		h := newServer(config{Source: statustest.Fixed(s), Node: &statustest.FakeNode{PastEvents: c.old}})
 		body := statustest.Get(h, "/timeline").Body.String()
 		n := strings.Count(body, `<span class="num quiet">epoch `)
 		if more := strings.Contains(body, "There may be more before"); n != c.want || more != (n == eventsOnTimeline) ||

@@ -11,16 +11,17 @@ import (
 	"baton/internal/text"
 )
 
-// instant is a moment as the page shows it.
+// instant is a point in time in the forms that the page shows.
 type instant struct {
-	ISO   string // for programs, and on hovering
-	Clock string // "14:02:11 UTC"; with the date if it is on another day
-	Near  string // "3 min 20 s ago", "in 8 s"
-	MS    int64  // Unix time for the script, which keeps Near current and replaces Clock by the reader's local time
-	Own   string // the same in a job's own time zone, if that is not UTC
+	ISO   string // for programs, and shown when the pointer is over the time
+	Clock string // such as "14:02:11 UTC"; with the date if the time is on another day
+	Near  string // such as "3 min 20 s ago" or "in 8 s"
+	MS    int64  // Unix time for the script, which updates Near and replaces Clock with the reader's local time
+	Own   string // the time in a job's own time zone, if that is not UTC
 }
 
-// atOwn describes t in UTC, and on hovering in the zone of t.
+// atOwn returns t in UTC, together with the time in the zone of t. The page shows the time in that zone when the pointer is over the
+// time in UTC.
 func atOwn(t, now time.Time, zone string) instant {
 	i := at(t.UTC(), now)
 	if _, offset := t.Zone(); offset != 0 && !t.IsZero() {
@@ -30,8 +31,7 @@ func atOwn(t, now time.Time, zone string) instant {
 	return i
 }
 
-// at describes t as seen at now, in the zone of t. The zero t gives the zero
-// instant.
+// at returns the time t as seen at the time now, in the zone of t. For the zero time it returns the zero instant.
 func at(t, now time.Time) instant {
 	if t.IsZero() {
 		return instant{}
@@ -59,18 +59,18 @@ func near(d time.Duration) string {
 	}
 }
 
-// wholeSeconds keeps countdowns from showing tenths.
+// wholeSeconds removes fractions of seconds, so that countdowns do not show them.
 func wholeSeconds(d time.Duration) time.Duration { return d.Truncate(time.Second) }
 
-// words makes a state or event readable: "timed out".
+// words returns the name of a state or event as readable words, such as "timed out".
 func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
-// maxText bounds the bytes of one message on the page; the API has the whole message.
+// maxText is the maximum length of one message on the page, in bytes. The API returns the whole message.
 const maxText = 600
 
 func clip(s string) string { return text.Clip(s, maxText) }
 
-// perSecond formats a rate for people: a small one with a decimal.
+// perSecond formats a rate for people. It formats a small rate with one decimal.
 func perSecond(rate float64) string {
 	if rate > 0 && rate < 10 {
 		return strings.TrimSuffix(fmt.Sprintf("%.1f", rate), ".0")
@@ -78,10 +78,10 @@ func perSecond(rate float64) string {
 	return text.Number(int64(math.Round(rate)))
 }
 
-// namesShown bounds the names on one line of the page.
+// namesShown is the maximum number of names on one line of the page.
 const namesShown = 3
 
-// sentence makes a clause a sentence.
+// sentence makes a sentence from a clause: it adds a capital letter and a full stop.
 func sentence(clause string) string {
 	if clause == "" {
 		return ""
@@ -90,11 +90,11 @@ func sentence(clause string) string {
 	return string(unicode.ToUpper(first)) + clip(clause[size:]) + "."
 }
 
-// visible makes the output of a program safe to show. It replaces control characters by visible
-// ones without effect, and also the characters that would reverse the direction of the text.
+// visible makes the output of a program safe to show. It replaces control characters with visible characters that have no effect. It also
+// replaces the characters that would reverse the direction of the text.
 func visible(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\r\n", "\n")
-	const pictures = 0x2400 // the start of Unicode's pictures of control characters
+	const pictures = 0x2400 // the first of Unicode's symbols for control characters
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':

@@ -15,7 +15,7 @@ func TestAPlannedHandoverIsNoAlarm(t *testing.T) {
 	for _, c := range []struct {
 		event string
 		ago   time.Duration
-		nodes int // that could take over
+		nodes int // the number of nodes that could take over
 		want  tone
 	}{
 		{"stepped_down", time.Second, 2, busy}, {"released", time.Second, 2, busy}, {"expired", time.Second, 2, bad},
@@ -30,7 +30,7 @@ func TestAPlannedHandoverIsNoAlarm(t *testing.T) {
 	}
 }
 
-// Jobs with a lock of their own are handed over as the others are.
+// TestAPlannedHandoverOfAJobsLockIsNoAlarm checks that a handover of a job's own lock is shown like a handover of the node's lock.
 func TestAPlannedHandoverOfAJobsLockIsNoAlarm(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
@@ -44,7 +44,7 @@ func TestAPlannedHandoverOfAJobsLockIsNoAlarm(t *testing.T) {
 		s := calm(now)
 		s.Locks = []diagnose.Lock{{Key: "billing", Last: &diagnose.Event{At: now.Add(-c.ago), Event: c.event, NodeID: "db1"}}}
 		v := newOverview(s, true, jobFilter{}, extras{})
-		if alarms := todo(s, tally{}); v.Locks[0].Tone != c.want || (len(alarms) == 0) != (c.want == busy) {
+		if alarms := todo(s, letterCount{}); v.Locks[0].Tone != c.want || (len(alarms) == 0) != (c.want == busy) {
 			t.Errorf("%s %v ago: %+v, to do %q", c.event, c.ago, v.Locks[0], alarms)
 		}
 	}
@@ -59,12 +59,12 @@ func TestAPlannedHandoverOfAJobsLockIsNoAlarm(t *testing.T) {
 	}
 }
 
-// What a run says that a handover has ended is not in the colour of failures.
+// TestACancelledRunIsNotInTheColourOfFailures checks the colour of a run that was ended by a handover.
 func TestACancelledRunIsNotInTheColourOfFailures(t *testing.T) {
 	s := statustest.Sample(time.Now())
 	run := diagnose.Run{ID: "r1", State: "cancelled", Error: "the leader hands over", Started: s.Now}
 	s.Jobs[0].LastRun, s.Jobs[2].LastRun.ID = &run, "r2"
-	d := &statustest.Shelf{Entries: []operate.Entry{{ID: "1-0", At: s.Now, Run: &run}}}
+	d := &statustest.FakeNode{Entries: []operate.Entry{{ID: "1-0", At: s.Now, Run: &run}}}
 	h := newServer(config{Source: statustest.Fixed(s), Node: d})
 	for _, path := range []string{"/", "/jobs/page-views", "/jobs/page-views/runs/r1"} {
 		body := pageOf(t, h, topic{path: path, see: true}, s, true)

@@ -54,14 +54,15 @@ func TestEveryLockHasALaneWithItsGaps(t *testing.T) {
 	}
 }
 
-// An operator who pauses wants no leader; what nobody wanted is in the colour of failures.
+// TestAGapSaysWhyNoNodeLed checks the colours of gaps without a leader. A gap because of a pause is not a failure, because an operator has
+// ordered it. Other gaps have the colour of failures.
 func TestAGapSaysWhyNoNodeLed(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	ago := func(m int) time.Time { return now.Add(-time.Duration(m) * time.Minute) }
 	won := func(m int, node string) diagnose.Event { return diagnose.Event{At: ago(m), Event: "won", NodeID: node} }
 	for _, c := range []struct {
 		end  diagnose.Event
-		next int // minutes ago; 0: none
+		next int // in minutes before now; 0 means that no node has taken over
 		want string
 	}{
 		{diagnose.Event{At: ago(30), Event: "stepped_down", Code: "paused"}, 10, "warn"},
@@ -103,7 +104,8 @@ func TestANodeHasTheSameColourEverywhere(t *testing.T) {
 	}
 }
 
-// Colours of nodes differ from each other, and what stands in them can be read, in light and in dark.
+// TestColoursOfNodesCanBeToldApart checks that the colours of nodes differ from each other, and that text inside of them is readable, in
+// the light and in the dark scheme.
 func TestColoursOfNodesCanBeToldApart(t *testing.T) {
 	schemes := regexp.MustCompile(`(?s):root \{(.*?)\}`).FindAllStringSubmatch(pageCSS, -1)
 	if len(schemes) != 2 {
@@ -158,7 +160,7 @@ func luminance(c [3]float64) float64 { return 0.2126*c[0] + 0.7152*c[1] + 0.0722
 
 func contrast(a, b float64) float64 { return (max(a, b) + 0.05) / (min(a, b) + 0.05) }
 
-// distance is that of two colours in OKLab, where equal ones look equal.
+// distance returns the distance of two colours in OKLab, because equal distances in OKLab look equal.
 func distance(a, b [3]float64) float64 {
 	lab := func(c [3]float64) (v [3]float64) {
 		l := math.Cbrt(0.4122214708*c[0] + 0.5363325363*c[1] + 0.0514459929*c[2])

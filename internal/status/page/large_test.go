@@ -10,7 +10,7 @@ import (
 	"baton/internal/status/statustest"
 )
 
-// atMost is how large a document may be, atMostSent how much of it is sent to who reads gzip.
+// atMost is the maximum size of a document, and atMostSent is the maximum size of the compressed document, in bytes.
 const atMost, atMostSent = 400_000, 60_000
 
 func largePages(tb testing.TB) (*server, []string) {

@@ -15,10 +15,11 @@ import (
 	"baton/internal/text"
 )
 
-// composeLetters fills a page of dead letters: all, those of a job, or a group with the same reason.
+// composeLetters fills a page of dead letters. The page shows all letters, the letters of a job, or a group of letters with the same
+// reason.
 func (p *Pages) composeLetters(ctx context.Context, d *document, t topic, snap diagnose.Snapshot, query url.Values) {
 	v, now := lettersPage{Job: query.Get("job"), Secret: !t.see}, snap.Clock()
-	d.Kind, d.Title, d.Refresh, d.View = "letters", "Dead letters", 0, &v // no refresh: a moving list is hard to read
+	d.Kind, d.Title, d.Refresh, d.View = "letters", "Dead letters", 0, &v // no refresh, because a list that moves is hard to read
 	if p.Node == nil {
 		return
 	}
@@ -54,10 +55,11 @@ func (p *Pages) composeLetters(ctx context.Context, d *document, t topic, snap d
 	v.Letters = newLetters(letters[from:min(from+lettersShown, len(letters))], now, t.see)
 }
 
-// The most letters in one order for a group. A replay has fewer, since it writes each letter separately.
+// replayedAtOnce and droppedAtOnce limit the number of letters in one order for a group. The limit for a replay is lower, because a replay
+// writes each letter separately.
 const replayedAtOnce, droppedAtOnce = 100, 500
 
-// groupOf finds a group of dead letters; false: the group is gone.
+// groupOf finds a group of dead letters. It returns false if the group no longer exists.
 func (p *Pages) groupOf(ctx context.Context, id string) (operate.LetterReason, bool, error) {
 	if p.Node == nil {
 		return operate.LetterReason{}, false, nil
@@ -70,7 +72,7 @@ func (p *Pages) groupOf(ctx context.Context, id string) (operate.LetterReason, b
 	return all[at], true, nil
 }
 
-// confirmGroup returns the confirmation of an order for a group of dead letters.
+// confirmGroup returns the confirmation form of an order for a group of dead letters.
 func confirmGroup(kind operate.Kind, r operate.LetterReason) confirmation {
 	c := confirmation{Back: "/dead-letters", Once: rand.Text(), Fields: map[string]string{
 		"action": string(kind), "group": groupID(r), "newest": r.Newest.UTC().Format(time.RFC3339Nano),
@@ -78,13 +80,13 @@ func confirmGroup(kind operate.Kind, r operate.LetterReason) confirmation {
 	about := fmt.Sprintf("%s of job %s with the reason “%s”", text.Count(r.Letters, "dead letter"), r.Job, clip(visible(r.Reason)))
 	if kind == operate.KindReplay {
 		c.Heading, c.Button, c.Command = "Replay the group?", "Replay them", "baton dead replay --all --job "+r.Job
-		c.What = about + ": their records go through the job’s flush again. What fits now is written to its table, and is a dead letter " +
-			"no more."
+		c.What = about + ": their records go through the job’s flush again. What fits now is written to its table, and is no longer " +
+			"a dead letter."
 		c.What += atOnce(r.Letters, replayedAtOnce, "replays")
 		return c
 	}
 	c.Heading, c.Button, c.Danger, c.Command = "Drop the group?", "Drop them for good", true, "baton dead drop --all --job "+r.Job
-	c.What = about + ": their records are deleted. They are nowhere else: this cannot be undone. What is put aside from now on is " +
+	c.What = about + ": their records are deleted. No copy of them exists: this cannot be undone. Later dead letters are " +
 		"not dropped."
 	c.What += atOnce(r.Letters, droppedAtOnce, "drops")
 	return c
@@ -97,8 +99,8 @@ func atOnce(letters int64, most int, does string) string {
 	return fmt.Sprintf(" This %s the oldest %d: repeat it for the others.", does, most)
 }
 
-// orderOfGroup returns the order that a form confirms, for the letters that existed when the form was made.
-// It returns false if the form is not complete, or the letters are gone.
+// orderOfGroup returns the order that a form confirms, for the letters that existed when the form was made. It returns false if the form is
+// incomplete, or if the letters no longer exist.
 func (p *Pages) orderOfGroup(r *http.Request, kind operate.Kind) (o operate.Order, c confirmation, ok bool, err error) {
 	group, ok, err := p.groupOf(r.Context(), r.PostForm.Get("group"))
 	newest, wrong := time.Parse(time.RFC3339Nano, r.PostForm.Get("newest"))

@@ -18,20 +18,18 @@ import (
 	"baton/internal/status/web"
 )
 
-// maxLive bounds the readers whose pages this node keeps current. The pages of further readers
-// reload at intervals instead.
+// maxLive is the maximum number of readers whose pages this node keeps current. The pages of further readers reload at intervals instead.
 const maxLive = 48
 
-// edition is the content of a page between two changes.
+// edition is the content of a page between two changes of the page.
 type edition struct {
 	version int64
 	lines   [][]byte
 	patch   []byte        // the event that changes the previous edition into this one; nil for the first
-	full    func() []byte // the event with the whole content, made at the first call
+	full    func() []byte // returns the event with the whole content, and makes it at the first call
 }
 
-// newHub returns the feeds of the open pages. Each page is rendered once for all its
-// readers.
+// newHub returns the feeds of the open pages. Each page is rendered only once for all its readers.
 func newHub(p *Pages) *web.Feeds[topic, *edition] {
 	return web.NewFeeds(web.Source[topic, *edition]{Most: maxLive, Life: p.Watch.Life, Begin: p.Watch.Begin, Open: p.keepCurrent})
 }
@@ -66,8 +64,8 @@ func (p *Pages) keepCurrent(t topic) func(context.Context, *web.Feed[*edition]) 
 	}
 }
 
-// renderLive renders the part of a page that changes; nil if that fails. It runs outside of any
-// request, so it must recover from a panic, which would end the daemon.
+// renderLive renders the part of a page that changes. It returns nil if rendering fails. It runs outside of any request, so it must recover
+// from a panic, which would otherwise end the daemon.
 func (p *Pages) renderLive(ctx context.Context, t topic, u *state.Update) (body []byte) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -87,9 +85,9 @@ func (p *Pages) renderLive(ctx context.Context, t topic, u *state.Update) (body 
 	return still(body)
 }
 
-// still removes the texts that the browser's script keeps current: those of elements time with
-// data-tick. Otherwise every page would change every second. The template escapes "<" in foreign
-// texts, so they cannot imitate such an element.
+// The function still returns the page without the texts that the browser's script updates. With them every page would differ from the page
+// of the second before. These texts are in <time> elements with the attribute data-tick. Texts from outside cannot imitate such an element,
+// because the template escapes "<" in them.
 func still(body []byte) []byte {
 	begin := []byte("<time ")
 	var out []byte
@@ -111,8 +109,7 @@ func still(body []byte) []byte {
 	}
 }
 
-// next returns the edition with this body, or e if the body has not changed. e is nil before the
-// first edition.
+// next returns the edition with the given body. If the body has not changed, it returns e. e is nil before the first edition.
 func (e *edition) next(body []byte) *edition {
 	if body == nil {
 		return e
@@ -129,14 +126,14 @@ func (e *edition) next(body []byte) *edition {
 	return n
 }
 
-// splice replaces lines by others.
+// splice is a change that replaces some lines of a page with other lines.
 type splice struct {
 	At   int      `json:"at"`
 	Cut  int      `json:"cut"`
 	Text []string `json:"text"`
 }
 
-// difference returns the splices that change a into b, from the end to the beginning.
+// difference returns the splices that change the lines a into the lines b. The last splice of the page comes first.
 func difference(a, b [][]byte) []splice {
 	head := 0
 	for head < min(len(a), len(b)) && bytes.Equal(a[head], b[head]) {
@@ -166,9 +163,9 @@ func texts(lines [][]byte) []string {
 	return all
 }
 
-// encode writes an event of the stream.
+// encode returns an event for the stream of a page. The kind of the event is "patch" or "full".
 func encode(kind string, from, to int64, content any) []byte {
-	text, _ := json.Marshal(map[string]any{"from": from, "to": to, kind: content}) // texts and numbers
+	text, _ := json.Marshal(map[string]any{"from": from, "to": to, kind: content}) // cannot fail, because the values are texts and numbers
 	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, text)
 }
 
@@ -176,7 +173,7 @@ func encode(kind string, from, to int64, content any) []byte {
 func (p *Pages) serveLive(w http.ResponseWriter, r *http.Request) {
 	target, err := url.Parse(r.URL.Query().Get("page"))
 	if err != nil || !strings.HasPrefix(target.Path, "/") {
-		http.Error(w, "Which page?", http.StatusBadRequest)
+		http.Error(w, "The parameter page is missing or unknown.", http.StatusBadRequest)
 		return
 	}
 	t := p.topicOf(r, target.EscapedPath(), target.RawQuery)
@@ -191,7 +188,7 @@ func (p *Pages) serveLive(w http.ResponseWriter, r *http.Request) {
 	current, leave, ok := p.hub.Join(t)
 	if !ok {
 		w.Header().Set("Retry-After", "10")
-		http.Error(w, "Too many pages are kept current: ask for the page itself.", http.StatusServiceUnavailable)
+		http.Error(w, "Too many pages are kept current: load this page again instead.", http.StatusServiceUnavailable)
 		return
 	}
 	defer leave()
@@ -203,7 +200,7 @@ func (p *Pages) serveLive(w http.ResponseWriter, r *http.Request) {
 			}
 			version = e.version
 		}
-		// The beat shows that the node is alive. It carries the node's time, which the page's counters follow.
+		// The beat shows that the node is alive. It contains the node's time, which the counters on the page use.
 		return fmt.Appendf(bytes.Clone(event), "event: beat\ndata: %d\n\n", time.Now().UnixMilli()), p.Auth.Holds(r)
 	})
 	if err != nil {

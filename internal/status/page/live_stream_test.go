@@ -17,7 +17,7 @@ import (
 	"baton/internal/status/statustest"
 )
 
-// reader is a browser that keeps a page current: it does what the page's script does.
+// reader is a browser that keeps a page current in the same way as the page's script.
 type reader struct {
 	page    []string
 	version int64
@@ -63,7 +63,7 @@ func (b *reader) take(t *testing.T, text string) {
 	}
 }
 
-// looks has somebody look at a page until stop is called, which returns what was sent.
+// looks opens a page until stop is called. stop returns the text that was sent.
 func looks(h http.Handler, path string) (w *statustest.SlowReader, stop func() string) {
 	r := httptest.NewRequest(http.MethodGet, path, nil)
 	ctx, hangUp := context.WithCancel(r.Context())
@@ -79,14 +79,14 @@ func TestAReaderHasThePageAsItIs(t *testing.T) {
 		h := newServer(config{Source: func(context.Context) (diagnose.Snapshot, error) {
 			s := statustest.Sample(time.Now())
 			s.Jobs[0].Backlog = new(time.Since(start).Milliseconds())
-			if time.Since(start) > 10*time.Second { // another number of lines
+			if time.Since(start) > 10*time.Second { // now the page has another number of lines
 				s.Nodes = s.Nodes[:1]
 			}
 			return s, nil
 		}})
 		w, first := looks(h, "/live?page=/")
 		time.Sleep(5*time.Second + time.Millisecond)
-		_, second := looks(h, "/live?page=%2F") // comes later
+		_, second := looks(h, "/live?page=%2F") // opens the page later
 		time.Sleep(15 * time.Second)
 		synctest.Wait()
 		var shown []string

@@ -23,7 +23,7 @@ func TestADifferenceMakesOneTextTheOther(t *testing.T) {
 		for _, to := range texts {
 			a, b := bytes.Split([]byte(from), []byte("\n")), bytes.Split([]byte(to), []byte("\n"))
 			lines := strings.Split(from, "\n")
-			for _, s := range difference(a, b) { // as the script does
+			for _, s := range difference(a, b) { // in the same way as the script
 				lines = append(lines[:s.At:s.At], append(s.Text, lines[s.At+s.Cut:]...)...)
 			}
 			if got := strings.Join(lines, "\n"); got != to {
@@ -64,7 +64,7 @@ func TestWhatOnlyTimeChangesIsNotSent(t *testing.T) {
 			changed++
 		}
 	}
-	if len(before) != len(after) || changed > 6 { // the lease, the clock in the header, and the bars, which end now
+	if len(before) != len(after) || changed > 6 { // the lease, the clock in the header, and the bars that end now
 		t.Errorf("two seconds change %d of %d lines", changed, len(before))
 	}
 }
@@ -72,7 +72,7 @@ func TestWhatOnlyTimeChangesIsNotSent(t *testing.T) {
 func TestManyReadersOfAPageCostOneRenderingAndASlowOneHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
-		d := &statustest.Shelf{Asked: func(what string) {
+		d := &statustest.FakeNode{Asked: func(what string) {
 			if what == "history" {
 				asked.Add(1)
 			}

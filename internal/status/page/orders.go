@@ -22,42 +22,43 @@ import (
 type message struct {
 	Tone          tone
 	Heading, Text string
-	Back, Run     string // links from there
-	Again         string // link to confirm the order again
+	Back, Run     string // links on the page
+	Again         string // the address where the order can be confirmed again
 }
 
-// confirmation is the form that explains an order and asks for a confirmation.
+// confirmation is the form that explains an order and asks the user to confirm it.
 type confirmation struct {
 	Heading, What, Button string
 	Danger                bool
-	Command               string // the command that does the same
+	Command               string // the equivalent command of the command line
 	Fields                map[string]string
-	Nodes                 []string // successors to choose from
+	Nodes                 []string // the successors to choose from
 	Durations, Force      bool
 	Back                  string
-	Once                  string // identifies the form: sent twice, it is carried out once
+	Once                  string // identifies the form, so that a form that is sent twice is carried out once
 }
 
-// signInForm asks for the token.
+// signInForm is the form that asks for the token.
 type signInForm struct {
 	Next, Error string
-	Off         string // why signing in is not possible here
+	Off         string // why the user cannot sign in here
 }
 
-// orderOf reads an order from the query of a confirmation or its form.
+// orderOf reads an order from the query of a confirmation page, or from the form on that page.
 func orderOf(form url.Values) operate.Order {
 	o := operate.Order{
 		Kind: operate.Kind(form.Get("action")), Job: form.Get("job"), RunID: form.Get("run"),
 		Letter: form.Get("letter"), To: form.Get("to"), Lock: form.Get("lock"),
 		Force: form.Get("force") != "",
 	}
+	o.Changes, o.Deletes = acceptedCounts(form)
 	if d, err := time.ParseDuration(form.Get("for")); err == nil && d > 0 {
 		o.Until = time.Now().Add(d)
 	}
 	return o
 }
 
-// newConfirmation returns the confirmation of an order; false if there is no such order.
+// newConfirmation returns the confirmation form of an order. It returns false if there is no such order.
 func newConfirmation(o operate.Order, s diagnose.Snapshot) (confirmation, bool) {
 	c := confirmation{Fields: map[string]string{
 		"action": string(o.Kind), "job": o.Job, "run": o.RunID, "letter": o.Letter, "standing": standing(o, s),
@@ -88,15 +89,17 @@ func newConfirmation(o operate.Order, s diagnose.Snapshot) (confirmation, bool) 
 		confirmPause(&c, o)
 	case operate.KindRun:
 		c.Heading, c.Button, c.Command, c.Force = "Run "+o.Job+" now?", "Run now", "baton job run "+o.Job, true
-		c.What = leader + " runs " + o.Job + " once, beside its schedule. If a run goes on, this one waits for it, " +
-			"or is refused, as its configuration says."
+		c.What = leader + " runs " + o.Job + " once, outside of its schedule. If another run is in progress, this run waits for it, " +
+			"or is refused, as the job’s configuration says."
 	case operate.KindVerify:
 		c.Heading, c.Button, c.Command = "Verify "+o.Job+"?", "Verify", "baton job verify "+o.Job
 		c.What = leader + " reads all keys of " + o.Job + " and all rows of its table, beside its runs, and compares them. " +
 			"It changes nothing."
 	case operate.KindBackfill:
 		c.Heading, c.Button, c.Command = "Backfill "+o.Job+"?", "Backfill", "baton job backfill "+o.Job
-		c.What = leader + " marks all keys of " + o.Job + " that there are in Redis, and its next runs flush them."
+		c.What = leader + " marks all keys of " + o.Job + " that exist in Redis, and the next runs of the job flush them."
+	case operate.KindAccept:
+		confirmAcceptance(&c, o)
 	case operate.KindCancel:
 		c.Heading, c.Button, c.Danger, c.Command = "Cancel "+o.Job+"?", "Cancel the run", true, "baton job cancel "+o.Job
 		c.What = "All runs of " + o.Job + " are ended, by force if need be. What a flush has not committed stays in " +
@@ -108,11 +111,11 @@ func newConfirmation(o operate.Order, s diagnose.Snapshot) (confirmation, bool) 
 	case operate.KindReplay:
 		c.Heading, c.Button, c.Command, c.Back = "Replay the dead letter?", "Replay", "baton dead replay "+o.Letter, "/dead-letters"
 		c.What = "The record " + o.Letter + " goes through its job’s flush again. If it fits now, it is written to " +
-			"its table, and is a dead letter no more."
+			"its table, and is no longer a dead letter."
 	case operate.KindDrop:
 		c.Heading, c.Button, c.Danger, c.Command, c.Back = "Drop the dead letter?", "Drop it for good", true,
 			"baton dead drop "+o.Letter, "/dead-letters"
-		c.What = "The record " + o.Letter + " is deleted. It is nowhere else: this cannot be undone."
+		c.What = "The record " + o.Letter + " is deleted. No copy of it exists: this cannot be undone."
 	case operate.KindTestNotify:
 		c.Heading, c.Button, c.Command = "Send a test notification?", "Send it", "baton notify test"
 		c.What = "This node sends a test to every target of notify in its configuration, once, and shows what each answers."
@@ -129,17 +132,17 @@ func confirmPause(c *confirmation, o operate.Order) {
 	}
 	if o.Kind == operate.KindResumeJob {
 		c.Heading, c.Button, c.Command = "Resume "+what+"?", "Resume", "baton job resume"+after
-		c.What = "It runs again as scheduled. Of the slots that have passed it catches up what its configuration says."
+		c.What = "The job runs again as scheduled. It catches up the missed slots that its configuration allows."
 		return
 	}
 	c.Heading, c.Button, c.Durations, c.Command = "Pause "+what+"?", "Pause", true, "baton job pause"+after
-	c.What = "No new run is started until it is resumed. A run that goes on is not ended. Changes wait in Redis."
+	c.What = "No new run starts until you resume. A run in progress is not ended. Changes wait in Redis."
 }
 
-// needsOf says which part an order lacks; "" if it is complete.
+// needsOf returns a text that says what an order lacks, or "" if the order is complete.
 func needsOf(o operate.Order) string {
 	switch o.Kind {
-	case operate.KindRun, operate.KindCancel, operate.KindVerify, operate.KindBackfill:
+	case operate.KindRun, operate.KindCancel, operate.KindVerify, operate.KindBackfill, operate.KindAccept:
 		if o.Job == "" {
 			return "the order names no job"
 		}
@@ -163,7 +166,13 @@ func (p *Pages) serveConfirm(w http.ResponseWriter, r *http.Request) {
 	}
 	snap, _ := p.Watch.Snapshot(r.Context())
 	o := orderOf(r.URL.Query())
+	after, why := p.toAccept(r.Context(), &o)
+	if why.Heading != "" {
+		p.say(w, r, http.StatusOK, why)
+		return
+	}
 	c, ok := newConfirmation(o, snap)
+	c.What += after
 	if id := r.URL.Query().Get("group"); id != "" && (o.Kind == operate.KindReplay || o.Kind == operate.KindDrop) {
 		group, found, err := p.groupOf(r.Context(), id)
 		if !found {
@@ -179,7 +188,7 @@ func (p *Pages) serveConfirm(w http.ResponseWriter, r *http.Request) {
 	p.send(w, r, "confirm", c.Heading, http.StatusOK, c)
 }
 
-// noGroup is the message that a group of dead letters was not found.
+// noGroup returns the message that a group of dead letters was not found, or that the dead letters could not be read.
 func noGroup(err error) message {
 	m := message{Tone: warn, Heading: "Not done", Text: "There are no such dead letters any more.", Back: "/dead-letters"}
 	if err != nil {
@@ -188,14 +197,14 @@ func noGroup(err error) message {
 	return m
 }
 
-// serveDo carries out an order and redirects the browser to the outcome. To reload that page, or
-// to send the same form again, does not repeat the order.
+// serveDo carries out an order and redirects the browser to the outcome. If the user reloads that page, or sends the same form again, the
+// order is not repeated.
 func (p *Pages) serveDo(w http.ResponseWriter, r *http.Request) {
 	err := p.Auth.MayOrder(r)
-	_ = r.ParseForm() // drops invalid parts
+	_ = r.ParseForm() // invalid parts are dropped
 	o := orderOf(r.PostForm)
 	if err == nil {
-		p.Watch.Outdate() // compare the confirmation with a fresh state
+		p.Watch.Outdate() // the confirmation must be compared with a fresh state
 	}
 	snap, _ := p.Watch.Snapshot(r.Context())
 	c, ok := newConfirmation(o, snap)
@@ -204,7 +213,7 @@ func (p *Pages) serveDo(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, auth.ErrSignIn) && ok:
 		p.say(w, r, http.StatusUnauthorized, message{Tone: warn, Heading: "Not done",
-			Text:  "You are signed out by now, so nothing was done. Sign in, and confirm it again.",
+			Text:  "You are no longer signed in, so nothing was done. Sign in, and confirm it again.",
 			Again: againURL(o, r.PostForm), Back: "/"})
 		return
 	case err != nil:
@@ -216,7 +225,7 @@ func (p *Pages) serveDo(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	web.AllowOrder(w)
-	turn, first := p.turns.claim(r.PostForm.Get("once"))
+	turn, first := p.submissions.claim(r.PostForm.Get("once"))
 	if !first {
 		select {
 		case <-turn.done:
@@ -242,12 +251,12 @@ func (p *Pages) serveDo(w http.ResponseWriter, r *http.Request) {
 	} else {
 		p.results.keep(m, out.RunID)
 	}
-	p.turns.finish(turn, location, final)
+	p.submissions.finish(turn, location, final)
 	redirect(w, r, location)
 }
 
-// carryOut carries out an order, unless the state has changed since the confirmation, and
-// returns a message with the outcome. final: the same form must not repeat the order.
+// carryOut carries out an order, unless the state has changed since the confirmation, and returns a message with the outcome. The result
+// final is true if sending the same form again must not repeat the order.
 func (p *Pages) carryOut(r *http.Request, o operate.Order, c confirmation, snap diagnose.Snapshot) (
 	m message, out operate.Outcome, final bool,
 ) {
@@ -272,7 +281,7 @@ func (p *Pages) carryOut(r *http.Request, o operate.Order, c confirmation, snap 
 		m.Tone, m.Heading, m.Text = warn, "Not done", sentence(err.Error())
 		return m, out, false
 	case err != nil: // a server did not answer, but may have carried out the order
-		m.Tone, m.Heading, m.Text = bad, "Not known whether it is done", "See how things stand before you try again. "+sentence(err.Error())
+		m.Tone, m.Heading, m.Text = bad, "It may have been done", "See how things stand before you try again. "+sentence(err.Error())
 	case slices.ContainsFunc(out.Tests, func(t operate.Tested) bool { return !t.OK }):
 		m.Tone, m.Heading, m.Text = warn, "Not delivered everywhere", sentence(out.Text)
 	case out.RunID != "" && o.Kind == operate.KindRun:
@@ -321,7 +330,7 @@ func (p *Pages) serveSignOut(w http.ResponseWriter, r *http.Request) {
 	redirect(w, r, "/")
 }
 
-// ownPath returns next if it is a path on this node, else the path of the first page.
+// ownPath returns the argument next if it is a path on this node, otherwise the path of the first page.
 func ownPath(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") ||
@@ -331,12 +340,12 @@ func ownPath(next string) string {
 	return next
 }
 
-// say sends a page with one message.
+// say sends a page that shows one message.
 func (p *Pages) say(w http.ResponseWriter, r *http.Request, code int, m message) {
 	p.send(w, r, "message", m.Heading, code, m)
 }
 
-// send sends a page made for one request only.
+// send sends a page that is made for one request only.
 func (p *Pages) send(w http.ResponseWriter, r *http.Request, kind, title string, code int, view any) {
 	snap, known := p.Watch.Snapshot(r.Context())
 	d := p.newDocument(topic{path: r.URL.Path, see: p.Auth.MaySee(r), order: p.takesOrders(r)}, snap, known)
@@ -344,8 +353,7 @@ func (p *Pages) send(w http.ResponseWriter, r *http.Request, kind, title string,
 	p.write(w, r, d)
 }
 
-// results keeps the outcomes of the latest orders, since the browser is redirected to a second
-// page that shows the outcome.
+// results stores the outcomes of the latest orders, because the browser is redirected to a second page that shows the outcome.
 type results struct {
 	mu   sync.Mutex
 	list []result
@@ -378,7 +386,7 @@ func (k *results) get(id string) (message, bool) {
 	return message{}, false
 }
 
-// began reports whether this node's page ordered a run, which may not be visible in the state yet.
+// began reports whether a page of this node ordered the run. The run may not be in the state yet.
 func (k *results) began(run string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

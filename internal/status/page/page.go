@@ -31,34 +31,33 @@ var (
 	pageJS string
 )
 
-// Config has the parts of Pages.
+// Config contains the parts and settings that [Pages] needs.
 type Config struct {
 	Watch  *state.State
 	Auth   *auth.Auth
-	Node   operate.Node // nil: the pages show only the Snapshot
-	Do     operate.Do   // nil: the pages take no orders
-	Places *web.Places
+	Node   operate.Node // if nil, the pages show only the Snapshot
+	Do     operate.Do   // if nil, the pages take no orders
+	Places *web.RequestLimiter
 	Log    *zap.Logger
 }
 
-// Pages renders the pages. Each is one document with its style sheet and script inside, and
-// loads no other file.
+// Pages renders the pages. Each page is one document that contains its style sheet and its script, and loads no other file.
 type Pages struct {
 	Config
-	template *template.Template
-	Policy   string // the Content-Security-Policy: of inline parts it allows exactly these two
-	build    string
-	answers  *answers
-	hub      *web.Feeds[topic, *edition]
-	results  *results
-	turns    *turns
+	template    *template.Template
+	Policy      string // the Content-Security-Policy, which allows only these two inline parts
+	build       string
+	answers     *cachedQueries
+	hub         *web.Feeds[topic, *edition]
+	results     *results
+	submissions *submissions
 }
 
-// New returns the pages of c.
+// New returns Pages with the configuration c.
 func New(c Config) *Pages {
 	css, js := digest(pageCSS), digest(pageJS)
 	parts := template.FuncMap{
-		// Both are our own files. Unescaped, they match their digests.
+		// Both files belong to baton. They must not be escaped, so that they match their digests.
 		"css": func() template.CSS { return template.CSS(pageCSS) }, //nolint:gosec // embedded, not input
 		"js":  func() template.JS { return template.JS(pageJS) },    //nolint:gosec // embedded, not input
 		"url": orderLink, "seenWithin": diagnose.SeenWithin.Milliseconds,
@@ -68,7 +67,7 @@ func New(c Config) *Pages {
 		template: template.Must(template.New("page").Funcs(parts).ParseFS(pageHTML, "page*.html")),
 		Policy: fmt.Sprintf("default-src 'none'; style-src 'sha256-%s'; script-src 'sha256-%s'; connect-src 'self'; "+
 			"img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'", css, js),
-		results: &results{}, turns: &turns{},
+		results: &results{}, submissions: &submissions{},
 	}
 	var all []string
 	for _, t := range p.template.Templates() {
@@ -76,18 +75,18 @@ func New(c Config) *Pages {
 			all = append(all, t.Name()+t.Tree.Root.String())
 		}
 	}
-	slices.Sort(all) // their order is random, and a restart must not change the build
+	slices.Sort(all) // their order is random, but a restart must not change the build
 	p.build = digest(strings.Join(all, "") + css + js)[:12]
 	p.hub = newHub(p)
 	return p
 }
 
-// orderLink is orderURL for templates.
+// orderLink calls orderURL with an action that a template gives as a string.
 func orderLink(action string, pairs ...string) string {
 	return orderURL(operate.Kind(action), pairs...)
 }
 
-// document is a page with its frame.
+// document contains the data of a whole page: the content (View), and the title and other data around the content.
 type document struct {
 	Kind     string // the template of View
 	Code     int
@@ -101,26 +100,26 @@ type document struct {
 	Role     string
 	Now      instant
 	Letters  string
-	URL      string // of this page, to return to it
+	URL      string // the address of this page, for links back to it
 	Root     string // the relative path from here to the first page
-	Refresh  int    // in s, for browsers without script; 0: no refresh
-	CanOrder bool   // the node takes orders on this connection from callers with the token
-	See      bool   // show output, errors and records in full
-	HowTo    bool   // explain how to allow orders
+	Refresh  int    // in seconds, for browsers without a script; 0 means no refresh
+	CanOrder bool   // on this connection the node takes orders from callers with the token
+	See      bool   // the reader may see output, errors and records in full
+	HowTo    bool   // the page explains how to allow orders
 	View     any
 
-	// Of one session, so not in the part that readers share.
+	// These fields belong to one session, so they are not in the part that all readers share.
 	SignedIn bool
 	CSRF     string
 }
 
-// topic identifies a page that is the same for all its readers.
+// topic identifies one version of a page. All readers with the same topic see the same content.
 type topic struct {
 	path, query string
-	see, order  bool // the readers may see everything; may give orders
+	see, order  bool // whether the readers may see everything, and whether they may give orders
 }
 
-// newDocument returns a page's frame.
+// newDocument returns the document of a page, still without its content. The argument known is false if the state was never read.
 func (p *Pages) newDocument(t topic, snap diagnose.Snapshot, known bool) *document {
 	now := snap.Clock()
 	d := &document{
@@ -140,8 +139,8 @@ func (p *Pages) newDocument(t topic, snap diagnose.Snapshot, known bool) *docume
 	return d
 }
 
-// render renders to memory first, so that a page is sent whole or not at all. part is "document",
-// or "live" for the part that changes.
+// render renders a page in memory, so that a page is sent completely or not at all. The argument part is "document" for the whole page, or
+// "live" for the part of the page that changes.
 func (p *Pages) render(part string, d *document) ([]byte, error) {
 	var out bytes.Buffer
 	if err := p.template.ExecuteTemplate(&out, part, d); err != nil {
@@ -150,14 +149,14 @@ func (p *Pages) render(part string, d *document) ([]byte, error) {
 	return relative(out.Bytes(), d.Root), nil
 }
 
-// upTo returns the relative path from a page to the first page, such as "../../". A proxy may put
-// the pages below a path of its own, which only the browser knows.
+// upTo returns the relative path from a page to the start page, such as "../../". A relative path is needed because a proxy may serve the
+// pages below its own path, which only the browser knows.
 func upTo(path string) string {
 	return cmp.Or(strings.Repeat("../", max(strings.Count(path, "/")-1, 0)), "./")
 }
 
-// relative makes the addresses in a page relative. Views and templates write them from this
-// node's root. Other texts cannot match, since the template escapes their quotes.
+// relative makes the addresses in a page relative. Views and templates write addresses that begin at this node's root. relative cannot
+// change other text by mistake, because the template escapes the quotes in other text.
 func relative(page []byte, root string) []byte {
 	for _, attribute := range []string{` href="`, ` action="`} {
 		page = bytes.ReplaceAll(page, []byte(attribute+"/"), []byte(attribute+root))
@@ -165,7 +164,7 @@ func relative(page []byte, root string) []byte {
 	return page
 }
 
-// redirect sends the browser to an address given from this node's root.
+// redirect sends the browser to an address that begins at this node's root.
 func redirect(w http.ResponseWriter, r *http.Request, to string) {
 	w.Header().Set("Location", upTo(r.URL.EscapedPath())+strings.TrimPrefix(to, "/"))
 	w.WriteHeader(http.StatusSeeOther)

@@ -16,13 +16,13 @@ import (
 	"baton/internal/text"
 )
 
-// render returns the page of s.
+// render returns the first page for the state s.
 func render(t *testing.T, s diagnose.Snapshot) string {
 	t.Helper()
 	return pageAt(t, s, "/")
 }
 
-// pageAt returns the page at a path of s, which is known.
+// pageAt returns the page at a path for the state s.
 func pageAt(t *testing.T, s diagnose.Snapshot, path string) string {
 	t.Helper()
 	h := newServer(config{Source: statustest.Fixed(s)})
@@ -89,7 +89,7 @@ func TestPolicyAllowsExactlyThePartsOfThePage(t *testing.T) {
 			t.Errorf("policy %q lacks %q", p.Policy, want)
 		}
 	}
-	// The policy would silently drop these.
+	// The Content-Security-Policy would block these without a message.
 	if found := regexp.MustCompile(`(?i)<[^>]*\s(?:style|src|on[a-z]+)=|<[^>]*="https?:[^>]*`).FindString(page); found != "" {
 		t.Errorf("the page has an inline style, an inline handler or an outside address: %q", found)
 	}
@@ -247,7 +247,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// A pause has no end that a clock knows: nothing runs at the next slot.
+// TestPausedElectionPromisesNoNextRun checks that the page shows no next run during a pause, because the end of the pause is unknown.
 func TestPausedElectionPromisesNoNextRun(t *testing.T) {
 	now := time.Now()
 	s := statustest.Sample(now)
@@ -271,7 +271,7 @@ func TestAQuarantineIsNotTheNodes(t *testing.T) {
 
 func TestLeaseGoesOnEndingWhileTheStateIsOld(t *testing.T) {
 	for _, c := range []struct {
-		left, ttl, age text.Seconds // here in milliseconds
+		left, ttl, age text.Seconds // in milliseconds in this test
 		want           string
 		tone           tone
 	}{
@@ -308,7 +308,7 @@ func TestPageOfManyJobsShowsTheWorstFirst(t *testing.T) {
 		"job-1500</bdi></a></th job-1700</bdi></a></th job-0000</bdi></a></th"; got != want {
 		t.Errorf("they begin with %s, want %s", got, want)
 	}
-	if !strings.Contains(page, `200 of 2,000 jobs: what fails or is late, is paused or runs comes first. <a href="./?jobs=all">`) {
+	if !strings.Contains(page, `200 of 2,000 jobs. Jobs that fail, are late, are paused or run come first. <a href="./?jobs=all">`) {
 		t.Error("the page does not say that there are more jobs, or how to see them")
 	}
 	if all := pageAt(t, s, "/?jobs=all"); strings.Count(all, `<th scope="row"><a href="./jobs/`) < 2000 ||

@@ -13,39 +13,40 @@ import (
 )
 
 const (
-	// plotSpan is the longest span of a plot.
+	// plotSpan is the longest time span of a plot.
 	plotSpan = time.Hour
-	// plotWidth and plotHeight are a plot's own units; the page stretches it.
+	// plotWidth and plotHeight are the size of a plot in its own units. The page scales the plot.
 	plotWidth, plotHeight   = 720, 160
 	sparkWidth, sparkHeight = 60, 16
-	// sparkPoints bounds the points of a spark, to keep two hundred of them small.
+	// sparkPoints is the maximum number of points of a spark. It keeps a page with two hundred sparks small.
 	sparkPoints = 20
 )
 
-// spark is a small plot without axes. It stands beside a figure and shows its past.
+// spark is a small plot without axes. It is shown beside a number, and shows the values of that number in the last hour.
 type spark struct {
-	Points string // of a polyline
-	Text   string // the same in words
+	Points string // the points of a polyline
+	Text   string // the same information as a text
 }
 
-// plot is one quantity over the last hour.
+// plot shows one quantity over a time span of an hour or less.
 type plot struct {
 	Title, Text string
-	TopMS       int64    // of the time in Text
-	Lines       []string // the points of polylines: missing samples leave a gap between two lines
+	TopMS       int64    // the time in Text
+	Lines       []string // the points of polylines; missing samples result in a gap between two lines
 	Top, Half   string   // labels of the axis
-	Limit       string   // the position of the line that marks the limit; "" without
+	Limit       string   // the position of the line that marks the limit; "" if there is no limit
 	LimitText   string
 	Hits        []hit
 }
 
-// point is a sample of one quantity.
+// point is the value of a quantity at one time.
 type point struct {
 	at    time.Time
 	value float64
 }
 
-// series returns a job's samples of one quantity in the last hour.
+// series returns a job's samples of the last hour as points. The function in the argument of returns the quantity to show, or a negative
+// number if the quantity is unknown.
 func series(samples []operate.Sample, job string, now time.Time, of func(operate.Level) float64) (points []point) {
 	for _, s := range samples {
 		if level, ok := s.Jobs[job]; ok && now.Sub(s.At) <= plotSpan && !s.At.After(now.Add(time.Minute)) {
@@ -60,7 +61,7 @@ func series(samples []operate.Sample, job string, now time.Time, of func(operate
 func lagLevel(l operate.Level) float64     { return l.LagSeconds }
 func backlogLevel(l operate.Level) float64 { return float64(l.Backlog) }
 
-// rateLevel returns the rate, or -1 if it is unknown.
+// rateLevel returns the rate in rows per second, or -1 if the rate is unknown.
 func rateLevel(l operate.Level) float64 {
 	if l.RowsPerSecond == nil {
 		return -1
@@ -77,7 +78,7 @@ func highest(points []point) (top point) {
 	return top
 }
 
-// sparkline draws the lag of a job in the last hour; nil if there is nothing to see.
+// sparkline returns a spark with the lag of a job in the last hour. It returns nil if there is nothing to show.
 func sparkline(samples []operate.Sample, job string, now time.Time) *spark {
 	points := series(samples, job, now, lagLevel)
 	if len(points) < 2 {
@@ -90,7 +91,7 @@ func sparkline(samples []operate.Sample, job string, now time.Time) *spark {
 		worst[i], have[i] = max(worst[i], p.value), true
 	}
 	if n := slices.Index(have[:], true); !slices.Contains(have[n+1:], true) {
-		return nil // one point makes no line
+		return nil // a line needs two points
 	}
 	top := highest(points)
 	// A lag below ten seconds is normal and must not look alarming.
@@ -106,10 +107,10 @@ func sparkline(samples []operate.Sample, job string, now time.Time) *spark {
 
 func seconds(s float64) string { return text.Span(time.Duration(s * float64(time.Second))) }
 
-// gapAfter is the longest time between two samples that a line still joins.
+// gapAfter is the maximum time between two samples that are joined by a line.
 const gapAfter = time.Minute
 
-// newPlot draws one quantity over a span until now; nil with fewer than two samples.
+// newPlot returns a plot of one quantity over a time span that ends now. It returns nil if there are fewer than two samples.
 func newPlot(title string, points []point, now time.Time, span time.Duration, limit float64, text func(float64) string) *plot {
 	points = slices.DeleteFunc(points, func(p point) bool { return now.Sub(p.at) > span })
 	if len(points) < 2 {
@@ -143,16 +144,16 @@ func newPlot(title string, points []point, now time.Time, span time.Duration, li
 	return p
 }
 
-// plotHits is the number of parts of a plot that show their value under the pointer.
+// plotHits is the argument n of everyNth for a plot. It limits the places in a plot that show their value while the pointer is over them.
 const plotHits = 60
 
-// hit is one of these parts.
+// hit is a place in a plot that shows its value while the pointer is over it.
 type hit struct {
 	X, Text string
-	MS      int64 // of the time in Text
+	MS      int64 // the time in Text
 }
 
-// everyNth returns about n points at most, evenly spread.
+// everyNth returns fewer than 2n of the points, evenly distributed. The last point is always among them.
 func everyNth(points []point, n int) (some []point) {
 	for i := len(points) - 1; i >= 0; i -= max(len(points)/n, 1) {
 		some = append(some, points[i])
@@ -160,10 +161,10 @@ func everyNth(points []point, n int) (some []point) {
 	return some
 }
 
-// plotMark is a moment that all plots mark.
+// plotMark is a point in time that is marked in all plots.
 type plotMark hit
 
-// handovers returns the moments in a span when a node took the lead.
+// handovers returns a mark for each time at which a node took the lead. It ignores times that are further back than the argument span.
 func handovers(events []diagnose.Event, now time.Time, span time.Duration) (all []plotMark) {
 	for _, e := range events {
 		if ago := now.Sub(e.At); e.Event == "won" && ago >= 0 && ago <= span {
@@ -177,19 +178,19 @@ func handovers(events []diagnose.Event, now time.Time, span time.Duration) (all 
 	return all
 }
 
-// ranges has the spans to choose from.
+// ranges contains the time spans that the user can choose for plots.
 var ranges = []struct {
 	name, label, half string
 	span              time.Duration
 }{{"10m", "10 min", "5 min", 10 * time.Minute}, {"30m", "30 min", "15 min", 30 * time.Minute}, {"", "1 h", "30 min", plotSpan}}
 
-// rangeView is a span to choose.
+// rangeView is a link that chooses a time span.
 type rangeView struct {
 	Label, URL string
 	Current    bool
 }
 
-// plotsView has all plots of a job over one span.
+// plotsView contains all plots of a job over one time span.
 type plotsView struct {
 	Plots      []*plot
 	From, Half string // labels of the axis
@@ -197,7 +198,8 @@ type plotsView struct {
 	Ranges     []rangeView
 }
 
-// newPlots draws the samples of a flush over the span that a query names.
+// newPlots returns the plots of a flush over one time span. The argument span is the name of the time span in the page's query, such as
+// "10m".
 func newPlots(s diagnose.Snapshot, j diagnose.Job, extra extras, span string) *plotsView {
 	now, v := s.Clock(), &plotsView{}
 	chosen := ranges[len(ranges)-1]
@@ -218,7 +220,7 @@ func newPlots(s diagnose.Snapshot, j diagnose.Job, extra extras, span string) *p
 		}
 	}
 	add(lagTitle, j.LateAfter().Seconds(), lagLevel, seconds)
-	if j.Backlog != nil || highest(series(extra.samples, j.Name, now, backlogLevel)).value > 0 { // else the flush may not count it
+	if j.Backlog != nil || highest(series(extra.samples, j.Name, now, backlogLevel)).value > 0 { // otherwise the count may be unknown
 		add(backlogTitle, 0, backlogLevel, func(n float64) string { return text.Number(int64(n)) })
 	}
 	add(rateTitle, 0, rateLevel, perSecond)
@@ -239,7 +241,7 @@ const (
 	rateTitle    = "Rows a second"
 )
 
-// niceTop returns the end of an axis: a round number, not below v.
+// niceTop returns the upper end of a plot's axis: a round number that is not below v.
 func niceTop(v float64, isTime bool) float64 {
 	if isTime {
 		for _, s := range []float64{2, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 2 * 3600, 6 * 3600, 12 * 3600, 24 * 3600} {

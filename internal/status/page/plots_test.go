@@ -16,7 +16,7 @@ func TestPlotsOfAJobHaveValuesRangesAndHandovers(t *testing.T) {
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	s := statustest.Sample(now)
 	s.Events = append([]diagnose.Event{{At: now.Add(-20 * time.Minute), Event: "won", NodeID: "db3"}}, s.Events...)
-	d := &statustest.Shelf{Latest: map[string][]operate.Brief{"users": {
+	d := &statustest.FakeNode{Latest: map[string][]operate.Brief{"users": {
 		{ID: "1-0", RunID: "r1", State: "failed", Started: now.Add(-time.Minute), Duration: 4000 * text.Millisecond, Rows: 12,
 			ExitCode: new(7)},
 		{ID: "2-0", State: "missed", Started: now.Add(-30 * time.Second), Count: 3},
@@ -25,7 +25,7 @@ func TestPlotsOfAJobHaveValuesRangesAndHandovers(t *testing.T) {
 		at := now.Add(-time.Duration(239-i) * 15 * time.Second)
 		level := operate.Level{LagSeconds: 90, Backlog: 1234, RowsPerSecond: new(float64(i))}
 		if i < 100 {
-			level.RowsPerSecond = nil // of an older version
+			level.RowsPerSecond = nil // as in a sample of an older version
 		}
 		d.Measured = append(d.Measured, operate.Sample{At: at, Jobs: map[string]operate.Level{"users": level}})
 	}

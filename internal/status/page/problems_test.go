@@ -11,15 +11,15 @@ import (
 	"baton/internal/text"
 )
 
-// calm is a state in which there is nothing to do.
+// calm returns a state without problems.
 func calm(now time.Time) diagnose.Snapshot {
 	s := statustest.Sample(now)
 	s.Nodes, s.Jobs = s.Nodes[:2], s.Jobs[:1]
 	return s
 }
 
-// todo is what the first page says there is to do.
-func todo(s diagnose.Snapshot, letters tally) (all []string) {
+// todo returns the problems that the first page lists.
+func todo(s diagnose.Snapshot, letters letterCount) (all []string) {
 	v := newOverview(s, true, jobFilter{}, extras{letters: letters})
 	for _, p := range slices.Concat(v.First, v.Then) {
 		all = append(all, string(p.Tone)+" "+p.What+": "+p.Note+": "+strings.TrimSpace(p.Next+" "+p.Command))
@@ -29,7 +29,7 @@ func todo(s diagnose.Snapshot, letters tally) (all []string) {
 
 func TestWhereAllIsWellThereIsNothingToDo(t *testing.T) {
 	s := calm(time.Now())
-	if got := todo(s, tally{}); got != nil {
+	if got := todo(s, letterCount{}); got != nil {
 		t.Errorf("to do: %q", got)
 	}
 	if page := render(t, s); strings.Contains(page, `class="problems"`) || !strings.Contains(page, "<title>db1 leads · baton</title>") {
@@ -42,10 +42,10 @@ func TestEveryProblemIsNamedWithWhatToDoTheWorstFirst(t *testing.T) {
 	s.Nodes[1].ConfigHash, s.Nodes[1].ClockAhead = "other", 4000*text.Millisecond
 	s.Jobs[0].ConsecutiveFailures = 2
 	s.Locks = []diagnose.Lock{{Key: "billing", Leader: &diagnose.Leader{Foreign: true, Owner: "java:1"}}, {Key: "mail",
-		Vacancy: "no node is there that may lead"}, {Key: "well", Leader: &diagnose.Leader{NodeID: "db1"}}}
-	got := todo(s, tally{text: "2 dead letters"})
+		Vacancy: "there is no node that may lead"}, {Key: "well", Leader: &diagnose.Leader{NodeID: "db1"}}}
+	got := todo(s, letterCount{text: "2 dead letters"})
 	want := []string{
-		"bad Another program holds the lock billing", "bad No node leads under the lock mail: No node is there that " +
+		"bad Another program holds the lock billing", "bad No node leads under the lock mail: There is no node that " +
 			"may lead.", "bad Data: Not written: page-views failing; 1,240 changes waiting: Read the last error of " +
 			"page-views", "bad Jobs: 1 of 1 failing: page-views: Read the last error of page-views",
 		"warn Nodes: other configuration on db2", "warn Nodes: the clock is wrong on db2", "warn 2 dead letters",
@@ -60,8 +60,8 @@ func TestEveryProblemIsNamedWithWhatToDoTheWorstFirst(t *testing.T) {
 	}
 }
 
-// What is wrong stands above a leader with whom all is well, and below one that is the
-// problem; what can wait until the morning stands below in either case.
+// TestTheWorstStandsOnTop checks the order of the first page. Urgent problems are above a leader without problems and below a leader that
+// is itself the problem. Other problems are below the leader in both cases.
 func TestTheWorstStandsOnTop(t *testing.T) {
 	s := calm(time.Now())
 	s.Jobs[0].ConsecutiveFailures = 2
@@ -83,16 +83,17 @@ func TestTheWorstStandsOnTop(t *testing.T) {
 	}
 }
 
-// What is said of a lock while nothing can be read, or while no node leads at all, helps nobody.
+// TestALockOfSomeJobsIsNoProblemOfItsOwnWhileNoNodeLeads checks that problems of a lock are not listed while the state cannot be read or no
+// node leads at all, because they would not help.
 func TestALockOfSomeJobsIsNoProblemOfItsOwnWhileNoNodeLeads(t *testing.T) {
 	s := calm(time.Now())
 	s.Leader, s.Locks = nil, []diagnose.Lock{{Key: "billing"}}
-	if got := todo(s, tally{}); slices.ContainsFunc(got, func(p string) bool { return strings.Contains(p, "billing") }) {
+	if got := todo(s, letterCount{}); slices.ContainsFunc(got, func(p string) bool { return strings.Contains(p, "billing") }) {
 		t.Errorf("no node leads: %q", got)
 	}
 	s = calm(time.Now())
 	s.Locks, s.Error = []diagnose.Lock{{Key: "billing"}}, "redis does not answer"
-	if got := todo(s, tally{}); slices.ContainsFunc(got, func(p string) bool { return strings.Contains(p, "billing") }) {
+	if got := todo(s, letterCount{}); slices.ContainsFunc(got, func(p string) bool { return strings.Contains(p, "billing") }) {
 		t.Errorf("nothing can be read: %q", got)
 	}
 }
@@ -109,7 +110,8 @@ func TestALeaderThatIsMissingIsShownAsSilent(t *testing.T) {
 	}
 }
 
-// A leader that cannot be asked stops, with all its runs, before its lease has ended.
+// TestWhatALapsedLeaseAllowedIsNotShownAsGoingOn checks that a leader is shown as ended when its lease has ended, because a leader that
+// cannot be reached stops with all its runs before that time.
 func TestWhatALapsedLeaseAllowedIsNotShownAsGoingOn(t *testing.T) {
 	s := calm(time.Now())
 	s.Jobs[0].Running = &diagnose.Run{ID: "r1", NodeID: "db1", Started: s.Now.Add(-17 * time.Minute)}
@@ -129,11 +131,11 @@ func TestWhatALapsedLeaseAllowedIsNotShownAsGoingOn(t *testing.T) {
 	}
 }
 
-// Where Redis is away all else is how it was: one thing is to be seen to.
+// TestWhereRedisIsAwayItIsTheOneProblem checks that Redis is the only listed problem if it does not answer, because all other data is old.
 func TestWhereRedisIsAwayItIsTheOneProblem(t *testing.T) {
 	s := statustest.Sample(time.Now())
 	s.Error, s.Age, s.Redis = "connection refused", 14_000*text.Millisecond, diagnose.Redis{Host: "r:1", Error: "connection refused"}
-	if got := todo(s, tally{text: "2 dead letters"}); len(got) != 1 || !strings.HasPrefix(got[0],
+	if got := todo(s, letterCount{text: "2 dead letters"}); len(got) != 1 || !strings.HasPrefix(got[0],
 		"bad Redis: Does not answer: connection refused: See whether Redis runs at r:1") {
 		t.Errorf("to do: %q", got)
 	}
@@ -170,7 +172,7 @@ func TestAnOverdueJobIsCalledLate(t *testing.T) {
 	}
 }
 
-// Who is counted among those that fail is marked in the table, and nobody else.
+// TestTheTableMarksTheJobsThatTheBannerCounts checks that the table marks exactly those jobs that are counted as failing.
 func TestTheTableMarksTheJobsThatTheBannerCounts(t *testing.T) {
 	s := calm(time.Now())
 	tail := diagnose.Job{Name: "tail", Schedule: "@always", Command: true, LastRun: &diagnose.Run{State: "failed",
@@ -185,10 +187,26 @@ func TestTheTableMarksTheJobsThatTheBannerCounts(t *testing.T) {
 	}
 }
 
+func TestAListOfNodesThatIsCutIsToldOnThePage(t *testing.T) {
+	s := calm(time.Now())
+	s.NodesRead, s.Nodes[1].Observer = 10_000, true
+	if got := todo(s, letterCount{}); len(got) != 1 || !strings.HasPrefix(got[0],
+		"warn Nodes: the list is too long: 10,000 entries were read") {
+		t.Errorf("to do: %q", got)
+	}
+	if v := nodesVerdict(s, true); !strings.HasPrefix(v.Answer, "at least 2 live") || strings.Contains(v.Note, "could take over") {
+		t.Errorf("%+v", v)
+	}
+	s.Leader = nil
+	if v := nodesVerdict(s, true); strings.Contains(v.Note+v.Next, "lead") {
+		t.Errorf("%+v", v)
+	}
+}
+
 func TestWhatIsGraveIsSoOnThePageToo(t *testing.T) {
 	s := calm(time.Now())
 	s.Nodes[1].Twin = "another"
-	if got := todo(s, tally{}); len(got) != 1 || !strings.HasPrefix(got[0], "bad Nodes: two processes use the id db2") {
+	if got := todo(s, letterCount{}); len(got) != 1 || !strings.HasPrefix(got[0], "bad Nodes: two processes use the id db2") {
 		t.Errorf("to do: %q", got)
 	}
 }

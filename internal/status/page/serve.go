@@ -11,7 +11,7 @@ import (
 	"baton/internal/status/web"
 )
 
-// Routes registers the pages.
+// Routes registers the handlers of the pages in mux. The argument slots limits how many requests are served at the same time.
 func (p *Pages) Routes(mux *http.ServeMux, slots chan struct{}) {
 	for _, path := range []string{"/{$}", "/jobs/{job}", "/jobs/{job}/runs/{run}", "/timeline", "/dead-letters"} {
 		mux.Handle(path, p.Places.Limit(slots, http.HandlerFunc(p.servePage)))
@@ -23,16 +23,16 @@ func (p *Pages) Routes(mux *http.ServeMux, slots chan struct{}) {
 		mux.Handle(path, p.Places.Limit(slots, handler))
 	}
 	mux.HandleFunc("GET /live", p.serveLive)
-	mux.HandleFunc("POST /sign-in", p.serveSignIn) // without a slot: a guesser waits long for each turn
+	mux.HandleFunc("POST /sign-in", p.serveSignIn) // without a slot, because someone who guesses tokens waits long for each turn
 }
 
-// topicOf returns the topic of a request, with its caller's rights.
+// topicOf returns the topic of a request: the path, the valid parts of the query, and the caller's rights.
 func (p *Pages) topicOf(r *http.Request, path, query string) topic {
 	return topic{path: path, query: meant(path, query), see: p.Auth.MaySee(r), order: p.takesOrders(r)}
 }
 
-// meant returns the valid parts of a query in a fixed form. Each topic is rendered separately,
-// again and again, so different queries with the same meaning must not make different topics.
+// meant returns the valid parts of a query in a fixed form. Pages are rendered repeatedly, and once for each query. So different queries
+// with the same meaning must have the same form.
 func meant(path, query string) string {
 	given, err := url.ParseQuery(query)
 	if err != nil {
@@ -61,8 +61,8 @@ func meant(path, query string) string {
 	return kept.Encode()
 }
 
-// takesOrders reports whether the node takes orders with the token on this connection, and the caller
-// is not a reader.
+// takesOrders reports whether the node accepts orders on this connection from callers with the token for orders. It returns false for a
+// caller who has only the read-only token.
 func (p *Pages) takesOrders(r *http.Request) bool {
 	return p.Do != nil && p.Auth.Enabled(r) && !p.Auth.ReadsOnly(r)
 }
@@ -77,7 +77,7 @@ func (p *Pages) servePage(w http.ResponseWriter, r *http.Request) {
 	p.write(w, r, d)
 }
 
-// write sends a page, with the data of its session.
+// write sends the page d, and adds the data of the caller's session to the page.
 func (p *Pages) write(w http.ResponseWriter, r *http.Request, d *document) {
 	d.SignedIn, d.CSRF = p.Auth.SignedIn(r), p.Auth.CSRF(r)
 	body, err := p.render("document", d)

@@ -11,14 +11,14 @@ import (
 	"baton/internal/status/web"
 )
 
-// config is what the server of a test is made of.
+// config contains the parts of a test's server.
 type config struct {
 	Source state.Source
 	Node   operate.Node
 	Do     operate.Do
 }
 
-// server serves pages as a node does to whoever shows no token.
+// server serves pages as a node does to callers without a token.
 type server struct {
 	page *Pages
 	*http.ServeMux
@@ -30,7 +30,7 @@ func newServer(c config) *server {
 	if c.Node != nil {
 		c.Node = state.Bounded(c.Node)
 	}
-	s := &server{New(Config{Watch: w, Auth: auth.New("", log), Node: c.Node, Do: c.Do, Places: web.NewPlaces(log),
+	s := &server{New(Config{Watch: w, Auth: auth.New("", log), Node: c.Node, Do: c.Do, Places: web.NewRequestLimiter(log),
 		Log: log}), http.NewServeMux()}
 	s.page.Routes(s.ServeMux, make(chan struct{}, 32))
 	return s

@@ -11,8 +11,9 @@ import (
 	"baton/internal/operate"
 )
 
-// standing returns the state that an order applies to. The form carries it. If it has changed
-// when the form arrives, the user has confirmed something else. "": that state cannot change.
+// standing returns a digest of the state that an order refers to, for example of the present leader. The form that confirms the order
+// contains the digest. If the digest has changed when the form arrives, the user has confirmed the order for another state. "" means that
+// the order does not depend on any state.
 func standing(o operate.Order, s diagnose.Snapshot) string {
 	var about []string
 	switch o.Kind {
@@ -41,7 +42,8 @@ func standing(o operate.Order, s diagnose.Snapshot) string {
 	return digest(strings.Join(slices.Compact(about), "\n"))[:16]
 }
 
-// byNow says how the state of an order has changed.
+// byNow returns a text about the present state, for example which node leads now. The text is for a user who has confirmed an order for an
+// earlier state.
 func byNow(o operate.Order, s diagnose.Snapshot) string {
 	switch {
 	case o.Kind == operate.KindCancel:
@@ -56,12 +58,12 @@ func byNow(o operate.Order, s diagnose.Snapshot) string {
 	return cmp.Or(s.Leader.NodeID, "another client") + " leads"
 }
 
-// confirmURL returns the address of the form that confirms an order.
+// confirmURL returns the address of the form where the user can confirm the order o.
 func confirmURL(o operate.Order) string {
 	return orderURL(o.Kind, "job", o.Job, "run", o.RunID, "letter", o.Letter)
 }
 
-// againURL returns the address to confirm the order of a form again.
+// againURL returns the address where the user can confirm the order of a form once more, after the form was refused.
 func againURL(o operate.Order, form url.Values) string {
 	if group := form.Get("group"); group != "" {
 		return orderURL(o.Kind, "group", group)
@@ -69,25 +71,26 @@ func againURL(o operate.Order, form url.Values) string {
 	return confirmURL(o)
 }
 
-// turns lets each form be carried out only once, even if the user presses the button twice
-// or goes back and sends the form again.
-type turns struct {
+// submissions ensures that the order of each form is carried out only once. The user may press the button twice, or go back and send the
+// form again.
+type submissions struct {
 	mu   sync.Mutex
-	list []*turn
+	list []*submission
 }
 
-// turn is the one time that a form is carried out.
-type turn struct {
+// submission is one form that was sent, with the outcome of its order.
+type submission struct {
 	once     string
-	done     chan struct{} // closed at its end
-	location string        // of the page with the outcome
+	done     chan struct{} // closed when the order has been carried out
+	location string        // the address of the page with the outcome
 }
 
-// turnsKept bounds the forms in memory.
+// turnsKept is the maximum number of submissions in memory.
 const turnsKept = 256
 
-// claim gives a form its turn. first is false if the form was or is being carried out.
-func (k *turns) claim(once string) (t *turn, first bool) {
+// claim returns the submission of a form. The argument once identifies the form. The result first is false if this form was already sent
+// before.
+func (k *submissions) claim(once string) (t *submission, first bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, t := range k.list {
@@ -95,19 +98,19 @@ func (k *turns) claim(once string) (t *turn, first bool) {
 			return t, false
 		}
 	}
-	t = &turn{once: once, done: make(chan struct{})}
+	t = &submission{once: once, done: make(chan struct{})}
 	k.list = append(k.list, t)
 	k.list = k.list[max(len(k.list)-turnsKept, 0):]
 	return t, true
 }
 
-// finish ends a turn. If it is not final, nothing was done, and the form may be sent again.
-func (k *turns) finish(t *turn, location string, final bool) {
+// finish ends a submission. If the argument final is false, the order was not carried out, and the user may send the form again.
+func (k *submissions) finish(t *submission, location string, final bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t.location = location
 	close(t.done)
 	if !final {
-		k.list = slices.DeleteFunc(k.list, func(other *turn) bool { return other == t })
+		k.list = slices.DeleteFunc(k.list, func(other *submission) bool { return other == t })
 	}
 }

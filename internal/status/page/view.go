@@ -10,8 +10,7 @@ import (
 	"baton/internal/text"
 )
 
-// tone grades a thing from good to bad. The style sheet gives it a colour, and the
-// text beside it says the same in words.
+// tone says how good or bad something is. The style sheet gives each tone a colour, and the text beside the colour says the same.
 type tone string
 
 const (
@@ -22,30 +21,29 @@ const (
 	idle tone = "idle"
 )
 
-// overview has the content of the first page, with every judgement and every wording. The
-// template only places them.
+// overview contains the content of the start page, with all ratings and texts. The template only arranges them.
 type overview struct {
-	Known       bool // false: the state has never been read, so an empty list means nothing
+	Known       bool // false if the state has never been read, so that an empty list means nothing
 	Leader      leaderView
 	First       []problem // the most urgent problems
 	Then        []problem // the other problems
 	Verdicts    []verdict
 	Running     []runningView
-	MoreRunning string // the number of further running jobs
+	MoreRunning string // the number of further jobs that are running
 	Locks       []lockView
 	Stores      []storeView
 	Nodes       []nodeView
 	Jobs        []jobView
 	Filter      filterView
-	Dense       bool   // many jobs: one line for each
-	MoreJobs    string // says that the list is cut; empty: it is whole
-	AllJobs     string // the address that shows all jobs
+	Dense       bool   // there are many jobs, so each job has only one line
+	MoreJobs    string // says that the list is cut; empty if the list is complete
+	AllJobs     string // the address of the page with all jobs
 	Terms       timelineView
 	Events      []eventView
 	AllOff      bool // all jobs are paused
 }
 
-// lockView is a separate election for some of the jobs.
+// lockView shows a separate lock that some jobs use, and the leader under that lock.
 type lockView struct {
 	Tone               tone
 	Key, Leader, Epoch string
@@ -66,7 +64,7 @@ func newLockView(s diagnose.Snapshot, l diagnose.Lock, now time.Time) lockView {
 		v.Note = "It hands over the lead, and waits for " + clip(l.Leader.Ending) + "."
 	}
 	if l.Leader.Foreign {
-		v.Tone, v.Leader, v.Note = bad, "another program", "Its jobs do not run until that program lets go."
+		v.Tone, v.Leader, v.Note = bad, "another program", "The jobs of this lock do not run until that program releases it."
 		return v
 	}
 	v.Tone, v.Leader, v.Epoch, v.Held = good, cmp.Or(l.Leader.NodeID, "an unnamed node"), epoch(l.Leader.Epoch),
@@ -74,7 +72,7 @@ func newLockView(s diagnose.Snapshot, l diagnose.Lock, now time.Time) lockView {
 	return v
 }
 
-// storeView is a Redis with the data of some jobs.
+// storeView shows a separate Redis that contains the data of some jobs.
 type storeView struct {
 	Tone                           tone
 	Name, State, Error, Host, Jobs string
@@ -100,23 +98,24 @@ type eventView struct {
 	At                           instant
 	Tone                         tone
 	Event, NodeID, Epoch, Reason string
-	Lock                         string // "": the node's own lock, or the only one
+	Lock                         string // "" for the node's own lock, or if there is only one lock
 }
 
-// eventsOnFront bounds the events on the first page; the timeline has all.
+// eventsOnFront is the maximum number of events on the start page. The timeline shows all events.
 const eventsOnFront = 6
 
-// lanesOnFront bounds the locks that the first page draws, and lanesOnTimeline those of the timeline.
+// lanesOnFront is the maximum number of locks on the start page, and lanesOnTimeline is the maximum number of locks on the timeline.
 const lanesOnFront, lanesOnTimeline = 6, 40
 
-// errorsOnFront bounds the jobs that show their last error, and errorOnFront its bytes: while a
-// database does not answer, all jobs have the same error. The page of a job has the whole error.
+// errorsOnFront is the maximum number of jobs on the start page that show their last error. errorOnFront is the maximum length of such an
+// error in bytes. The limits exist because all jobs have the same error while a database does not answer. The page of a job shows the whole
+// error.
 const errorsOnFront, errorOnFront = 25, 200
 
-// denseFrom is the least number of jobs for a dense list, one line for each.
+// denseFrom is the minimum number of jobs for a dense list of jobs, in which each job has one line.
 const denseFrom = 12
 
-// newOverview returns the first page of s, with the jobs that a filter picks.
+// newOverview returns the content of the start page for the state s, with the jobs that the filter selects.
 func newOverview(s diagnose.Snapshot, known bool, filter jobFilter, extra extras) overview {
 	now := s.Clock()
 	v := overview{
@@ -125,7 +124,7 @@ func newOverview(s diagnose.Snapshot, known bool, filter jobFilter, extra extras
 		Events:   newEvents(s.Events[:min(len(s.Events), eventsOnFront)], now),
 	}
 	v.Then = v.problems(s, extra.letters)
-	if v.Leader.Tone == good || s.Error != "" && !s.Redis.OK { // else the leader is the most urgent problem
+	if v.Leader.Tone == good || s.Error != "" && !s.Redis.OK { // otherwise the leader is the most urgent problem
 		grave := 0
 		for grave < len(v.Then) && v.Then[grave].Tone == bad {
 			grave++
@@ -154,14 +153,14 @@ func newOverview(s diagnose.Snapshot, known bool, filter jobFilter, extra extras
 	return v
 }
 
-// addJobs adds the rows of the jobs that a filter picks.
+// addJobs fills the list of jobs with the jobs that the filter selects.
 func (v *overview) addJobs(s diagnose.Snapshot, known bool, filter jobFilter, extra extras, now time.Time) {
 	rates := ratesNow(extra.samples, now)
 	shown, all := filter.chosen(s.Jobs, rates, now)
 	v.Filter, v.Dense = newFilterView(filter, s.Jobs, now), len(shown) >= denseFrom
 	if len(shown) < all {
 		filter.All = true
-		v.MoreJobs = fmt.Sprintf("%d of %s jobs: what fails or is late, is paused or runs comes first.", manyJobs, text.Number(all))
+		v.MoreJobs = fmt.Sprintf("%d of %s jobs. Jobs that fail, are late, are paused or run come first.", manyJobs, text.Number(all))
 		if filter.Sort != "" {
 			v.MoreJobs = fmt.Sprintf("%d of %s jobs.", manyJobs, text.Number(all))
 		}
@@ -193,7 +192,7 @@ func (v *overview) addJobs(s diagnose.Snapshot, known bool, filter jobFilter, ex
 	}
 }
 
-// nextRun returns the time of a job's next run. While no node leads under its lock, it promises no time.
+// nextRun returns the time of a job's next run. It returns no time while no node leads under the job's lock.
 func nextRun(s diagnose.Snapshot, j diagnose.Job, known bool, due instant) instant {
 	leader := s.LeaderOf(j)
 	switch {
@@ -217,7 +216,7 @@ func newEvents(events []diagnose.Event, now time.Time) (views []eventView) {
 	return views
 }
 
-// eventsOfAll returns the events of all locks, the newest first.
+// eventsOfAll returns the events of all locks, the newest event first.
 func eventsOfAll(s diagnose.Snapshot, others map[string][]diagnose.Event, now time.Time) []eventView {
 	views := newEvents(s.Events, now)
 	for _, l := range s.Locks {
@@ -230,7 +229,8 @@ func eventsOfAll(s diagnose.Snapshot, others map[string][]diagnose.Event, now ti
 	return views[:min(len(views), 2*eventsOnTimeline)]
 }
 
-// eventWords describes an event as an act of the node: it "began a quarantine", since the lock is quarantined and not the node.
+// eventWords describes an event as an action of the node. For example, the event "quarantined" becomes "began a quarantine", because the
+// lock is in quarantine, not the node.
 func eventWords(event string) string {
 	switch event {
 	case "won":
@@ -251,18 +251,18 @@ func eventTone(event string) tone {
 		return good
 	case "lost", "expired", "stream_refused":
 		return bad
-	case "quarantined", "restored", "paused", "pass_began":
+	case "quarantined", "restored", "paused", "pass_began", "rows_accepted", "row_undeleted":
 		return warn
 	default:
 		return idle
 	}
 }
 
-// clockShown is the least offset of a clock to show. A smaller one may come from the round trip to Redis.
+// clockShown is the smallest offset of a node's clock that is shown. A smaller offset may come from the round trip to Redis.
 const clockShown = 100 * time.Millisecond
 
-// seen returns the time of a node's last report, to the second. Up to SeenWithin the node counts
-// as alive, and a number of seconds would look like a fault.
+// seen returns the time of a node's last report, without fractions of seconds. For a report that is not older than SeenWithin, it does not
+// return the number of seconds. The node then counts as alive, and the number would look like a problem.
 func seen(n diagnose.Node, s diagnose.Snapshot, now time.Time) instant {
 	i := at(now.Add(-(n.LastSeenAgo + s.Age).Duration()).Round(time.Second).UTC(), now)
 	switch ago := (n.LastSeenAgo + s.Age).Duration(); {
@@ -274,14 +274,14 @@ func seen(n diagnose.Node, s diagnose.Snapshot, now time.Time) instant {
 	return i
 }
 
-// elapsed returns the time since a moment as an instant.
+// elapsed returns the time since a point in time, as an instant.
 func elapsed(since, now time.Time) instant {
 	i := at(since.UTC(), now)
 	i.Near = text.Span(wholeSeconds(now.Sub(since)))
 	return i
 }
 
-// epoch formats an epoch as the log does, so that a search finds it.
+// epoch formats an epoch like the log does, so that a search for the text finds the lines of the log. It returns "" for 0.
 func epoch(n int64) string {
 	if n == 0 {
 		return ""
@@ -289,7 +289,7 @@ func epoch(n int64) string {
 	return fmt.Sprint(n)
 }
 
-// severity ranks tones; the worst is highest.
+// severity returns the rank of a tone. The worst tone has the highest rank.
 func severity(t tone) int { return map[tone]int{good: 1, warn: 2, bad: 3}[t] }
 
 // worseOf returns the worse of two tones.

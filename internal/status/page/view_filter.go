@@ -12,18 +12,18 @@ import (
 	"baton/internal/text"
 )
 
-// jobFilter picks the jobs to show, and their order.
+// jobFilter selects the jobs to show, and the order of these jobs.
 type jobFilter struct {
-	Find string // a text to find in name, target, lock or store
-	Show string // a kind of [shows]; "": all
-	Sort string // a column of [sorts]; "": failing jobs first
-	All  bool   // no limit on their number
+	Find string // a text that the name, target, lock or store must contain
+	Show string // a kind in [shows]; "" means all jobs
+	Sort string // a column in [sorts]; "" means failing jobs first
+	All  bool   // the number of jobs is not limited
 }
 
-// mostFind bounds the bytes of a text to find.
+// mostFind is the maximum length of jobFilter.Find, in bytes.
 const mostFind = 64
 
-// shows has the kinds of jobs that a filter can pick.
+// shows contains the kinds of jobs that a filter can select.
 var shows = []struct {
 	name, label string
 	is          func(diagnose.Job, time.Time) bool
@@ -35,7 +35,7 @@ var shows = []struct {
 	{"commands", "Commands", func(j diagnose.Job, _ time.Time) bool { return j.Command }},
 }
 
-// sorts has a comparison for each column that can sort the jobs.
+// sorts contains a comparison for each column that can sort the jobs.
 var sorts = map[string]func(a, b diagnose.Job, rates map[string]float64) int{
 	"name": func(a, b diagnose.Job, _ map[string]float64) int { return strings.Compare(a.Name, b.Name) },
 	"next": func(a, b diagnose.Job, _ map[string]float64) int {
@@ -78,7 +78,7 @@ func waiting(j diagnose.Job) int64 {
 	return *j.Backlog
 }
 
-// filterOf reads a filter from the query of a page. It drops invalid values.
+// filterOf reads a filter from the query of a page. It ignores invalid values.
 func filterOf(q url.Values) jobFilter {
 	f := jobFilter{Find: strings.TrimSpace(q.Get("find")), All: q.Get("jobs") == "all"}
 	if len(f.Find) > mostFind {
@@ -95,7 +95,7 @@ func filterOf(q url.Values) jobFilter {
 	return f
 }
 
-// values returns the query of a filter.
+// values returns the query parameters of the filter.
 func (f jobFilter) values() url.Values {
 	q := url.Values{}
 	for name, value := range map[string]string{"find": f.Find, "show": f.Show, "sort": f.Sort} {
@@ -109,7 +109,7 @@ func (f jobFilter) values() url.Values {
 	return q
 }
 
-// url returns the address of the page with this filter.
+// url returns the address of the start page with this filter.
 func (f jobFilter) url() string {
 	if q := f.values().Encode(); q != "" {
 		return "/?" + q
@@ -117,7 +117,7 @@ func (f jobFilter) url() string {
 	return "/"
 }
 
-// has reports whether a job contains the text to find.
+// has reports whether the name, target, lock or store of a job contains the text f.Find.
 func (f jobFilter) has(j diagnose.Job) bool {
 	find := strings.ToLower(f.Find)
 	return find == "" || slices.ContainsFunc([]string{j.Name, j.Target, j.Lock, j.Store}, func(s string) bool {
@@ -125,7 +125,8 @@ func (f jobFilter) has(j diagnose.Job) bool {
 	})
 }
 
-// order sorts jobs. Equal ones keep the order of the configuration, so that rows keep their places.
+// order returns the jobs sorted by the column f.Sort. Jobs with equal values keep the order of the configuration, so that their rows do not
+// change places.
 func (f jobFilter) order(jobs []diagnose.Job, rates map[string]float64, now time.Time, cut bool) []diagnose.Job {
 	by := sorts[f.Sort]
 	if by == nil {
@@ -136,29 +137,29 @@ func (f jobFilter) order(jobs []diagnose.Job, rates map[string]float64, now time
 	return jobs
 }
 
-// filterView has the controls above the jobs.
+// filterView contains the controls above the list of jobs.
 type filterView struct {
 	jobFilter
 	Kinds   []kindView
 	Columns []columnView
-	None    string // the message if the filter picks no job
+	None    string // the message if the filter selects no job
 	Reset   string
 }
 
-// kindView is a kind of jobs to choose.
+// kindView is a kind of jobs that the user can choose.
 type kindView struct {
 	Label, URL, Count string
 	Current           bool
 }
 
-// columnView is a column's head, a link that sorts by it.
+// columnView is the head of a column. It is a link that sorts the jobs by the column.
 type columnView struct {
-	Label, URL string // URL "": the column cannot sort
+	Label, URL string // an empty URL means that the jobs cannot be sorted by the column
 	Right      bool
-	Order      string // aria-sort; "": another column sorts the jobs
+	Order      string // aria-sort; "" if the jobs are sorted by another column
 }
 
-// newFilterView returns the controls, with the number of jobs of each kind.
+// newFilterView returns the controls above the list of jobs, with the number of jobs of each kind.
 func newFilterView(f jobFilter, jobs []diagnose.Job, now time.Time) filterView {
 	v := filterView{jobFilter: f, Reset: jobFilter{Sort: f.Sort}.url()}
 	kind := func(name, label string, n int) {
@@ -197,7 +198,8 @@ func newFilterView(f jobFilter, jobs []diagnose.Job, now time.Time) filterView {
 	return v
 }
 
-// chosen returns the jobs to show, in order. all is their number without the limit.
+// chosen returns the jobs that the filter selects, sorted and cut to the maximum number. The result all is the number of selected jobs
+// before the cut.
 func (f jobFilter) chosen(jobs []diagnose.Job, rates map[string]float64, now time.Time) (shown []diagnose.Job, all int) {
 	for _, j := range jobs {
 		if f.has(j) && f.is(j, now) {
@@ -222,7 +224,7 @@ func (f jobFilter) is(j diagnose.Job, now time.Time) bool {
 	return true
 }
 
-// ratesNow returns the rows a second of each job in the latest samples.
+// ratesNow returns the rate of each job in the latest samples, in rows per second.
 func ratesNow(samples []operate.Sample, now time.Time) map[string]float64 {
 	rates := map[string]float64{}
 	for _, s := range samples {

@@ -17,40 +17,43 @@ type jobPage struct {
 	IsCommand  bool
 	IsPaused   bool
 	Overlap    string
-	Definition string   // as resolved; "" before signing in
-	Commands   []string // about it, for a terminal
+	Definition string   // the resolved configuration; "" if the user has not signed in
+	Commands   []string // commands about the job, for a terminal
 	Retry      string
-	RetryMS    int64   // of the time in it
-	Until      instant // the end of its pause
+	RetryMS    int64   // the time in Retry
+	Until      instant // the end of the job's pause
 	Plots      *plotsView
 	Durations  *durationsView
 	Running    []runningView
 	Entries    []entryView
-	Older      string // link to the older part of the history
-	Newest     string // link to its newest part; "": this is it
+	Older      string // a link to older entries of the history
+	Newest     string // a link to the newest entries; "" if the page shows them
 	Letters    []letterView
 	Trouble    []string // the parts that could not be read
 	MayCancel  bool
 	MayVerify  bool
-	Verified   *verifiedView // its last finished verification; may be nil
-	Operation  string        // the verification or backfill under way
+	LeftAlone  string        // such as "12 rows", which wait to be accepted as rows of the job; "" if no rows wait
+	Kept       string        // such as "12 rows", which the job deleted and keep_deleted keeps; "" if there are none
+	KeptUntil  instant       // when the first of these rows may be removed
+	Verified   *verifiedView // the job's last finished verification; may be nil
+	Operation  string        // the verification or backfill in progress
 }
 
-// entryView is one line of a job's history: a run, or missed slots.
+// entryView is one line of a job's history. The line shows a run, or slots (times of the schedule) that were missed.
 type entryView struct {
 	Run    *runView
-	Since  instant // the first slot of several
+	Since  instant // the first slot, if there are several
 	Slot   instant
 	By     string
-	Number string // of the attempt; "" for the first
-	Missed string // "12 slots missed"
+	Number string // the number of the attempt; "" for the first attempt
+	Missed string // such as "12 slots missed"
 	Why    string
 	Error  string
 	When   instant
 	NodeID string
 }
 
-// overlapWords describes how the job treats a slot while an earlier run goes on.
+// overlapWords describes how the job treats a slot (a time of its schedule) while an earlier run is in progress.
 func overlapWords(overlap string) string {
 	switch overlap {
 	case "forbid":
@@ -58,14 +61,14 @@ func overlapWords(overlap string) string {
 	case "queue_one":
 		return "one run waits for it"
 	case "replace":
-		return "it is ended for the new one"
+		return "it is ended, and the new run starts"
 	case "allow":
-		return "the new one runs beside it"
+		return "the new run starts beside it"
 	}
 	return words(overlap)
 }
 
-// missedWhy puts a reason into plain words.
+// missedWhy returns the reason for missed slots in plain words.
 func missedWhy(reason string) string {
 	switch reason {
 	case "overlap":
@@ -75,13 +78,13 @@ func missedWhy(reason string) string {
 	case "late":
 		return "the leader came too late: its clock jumped, or its host stood still or was too busy"
 	case "ledger":
-		return "Redis did not take the slot"
+		return "Redis refused the claim of the slot"
 	case "paused":
 		return "the job was paused"
 	case "concurrency":
-		return "as many jobs ran as may"
+		return "the limit of concurrent runs was reached"
 	case "unknown":
-		return "an earlier leader left them open, and has not said why"
+		return "an earlier leader did not run them, and recorded no reason"
 	}
 	return words(reason)
 }
@@ -97,13 +100,13 @@ func newEntries(job string, entries []operate.Entry, now time.Time) (views []ent
 				v.Since = at(m.First.UTC(), now)
 			}
 			if m.Count == 0 {
-				v.Missed, v.Why = "nothing is caught up from before",
+				v.Missed, v.Why = "the job does not catch up earlier slots",
 					"the record of earlier runs was missing: the job is new, or Redis has lost its data"
 			}
 		}
 		if r := e.Run; r != nil {
 			run := *r
-			run.NodeID = "" // it has a column of its own
+			run.NodeID = "" // the node has its own column
 			v.Run, v.By, v.Slot, v.NodeID = newRunView(job, &run, now), clip(r.By), at(r.Slot.UTC(), now), r.NodeID
 			if r.Idle != nil {
 				v.Since = at(r.Idle.First.UTC(), now)
@@ -120,10 +123,10 @@ func newEntries(job string, entries []operate.Entry, now time.Time) (views []ent
 	return views
 }
 
-// entriesShown bounds the entries of a history on one page.
+// entriesShown is the maximum number of history entries on one page.
 const entriesShown = 50
 
-// jobNamed finds a job of s by its name, or returns nil.
+// jobNamed returns the job of s with the given name, or nil if there is none.
 func jobNamed(s diagnose.Snapshot, name string) *diagnose.Job {
 	for i := range s.Jobs {
 		if s.Jobs[i].Name == name {
@@ -159,6 +162,10 @@ func newJobPage(s diagnose.Snapshot, j diagnose.Job, extra extras, entries []ope
 	if o := j.Operation; o != nil && o.State == "running" {
 		v.Operation = fmt.Sprintf("%s, %.0f %% done, %s", o.Kind, o.Progress.Part*100, text.Count(o.Progress.Result.Records, "record"))
 	}
+	if j.Unaccepted > 0 {
+		v.LeftAlone = text.Count(j.Unaccepted, "row")
+		v.Commands = append(v.Commands, "baton job preview "+j.Name+" --all")
+	}
 	v.MayCancel = len(v.Running) > 0 || j.Retry != nil || v.Operation != ""
 	v.Durations = newDurations(j.Name, extra.recent[j.Name], now)
 	if !j.Command {
@@ -171,6 +178,18 @@ func newJobPage(s diagnose.Snapshot, j diagnose.Job, extra extras, entries []ope
 		v.Newest = jobURL(j.Name)
 	}
 	return v
+}
+
+// addKept adds the number of kept deleted rows and the command that lists them.
+func (v *jobPage) addKept(kept operate.KeptCount, now time.Time) {
+	if kept.Rows == 0 {
+		return
+	}
+	v.Kept, v.KeptUntil = text.Count(kept.Rows, "row"), at(kept.First.UTC(), now)
+	if kept.Rows == operate.MostKept {
+		v.Kept += " or more"
+	}
+	v.Commands = append(v.Commands, "baton rows list --job "+v.Name)
 }
 
 // verifiedView is the result of a verification.
@@ -202,19 +221,19 @@ func newVerifiedView(o *diagnose.Operation, now time.Time) *verifiedView {
 	return v
 }
 
-// runPage is the page of one run, with its output.
+// runPage is the page of one run, with the run's output.
 type runPage struct {
 	Job, JobURL, ID string
-	Live            bool // the run goes on
+	Live            bool // the run is in progress
 	State           string
 	Tone            tone
 	Facts           []fact
 	Error           string
 	Output          string
-	Command         string // shows the output in a terminal
+	Command         string // the command that shows the output in a terminal
 	Dropped         string // says how many bytes before Output are missing
 	NoOutput        string // why Output is empty
-	Cancel          string // link to cancel the run
+	Cancel          string // a link to cancel the run
 }
 
 type fact struct {
@@ -222,7 +241,7 @@ type fact struct {
 	When       instant
 }
 
-// maxOutput bounds the bytes of a run's output on the page, which shows its end.
+// maxOutput is the maximum size of a run's output on the page, in bytes. The page shows the end of the output.
 const maxOutput = 96 << 10
 
 func newRunPage(s diagnose.Snapshot, j diagnose.Job, r *diagnose.Run, id string) runPage {
@@ -272,7 +291,7 @@ func newRunPage(s diagnose.Snapshot, j diagnose.Job, r *diagnose.Run, id string)
 	return v
 }
 
-// show adds the output of the run.
+// show adds the output of the run to the page.
 func (v *runPage) show(o operate.Printed) {
 	v.Live = v.Live || o.Running && v.State == "not known"
 	shown, dropped := o.Text, o.Dropped

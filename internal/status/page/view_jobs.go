@@ -12,33 +12,33 @@ import (
 	"baton/internal/text"
 )
 
-// manyJobs bounds the jobs that the page shows by default. The page changes every second: a few
-// thousand rows would keep a browser busy all the time.
+// manyJobs is the maximum number of jobs that the start page shows by default. The page changes every second, so a few thousand rows would
+// keep a browser busy all the time.
 const manyJobs = 200
 
 type jobView struct {
 	Name, Target, Lock    string
-	Store                 string // the store that it reads; "": the Redis of the lock
+	Store                 string // the store that the job reads; "" means the Redis of the lock
 	URL                   string
 	Words, Schedule, Zone string
 	Next                  instant
-	Paused                string  // "by alice: upgrade"
-	Since                 instant // of the pause
-	Running               instant // Near: "for 12 s"
-	On                    string  // the node
-	SoFar                 string  // "1,200 rows of 5,000 changes"
+	Paused                string  // such as "by alice: upgrade"
+	Since                 instant // the beginning of the pause
+	Running               instant // Near is a text such as "for 12 s"
+	On                    string  // the node that runs the job
+	SoFar                 string  // such as "1,200 rows of 5,000 changes"
 	Last                  *runView
-	NoLast                string // shown without an ended run: "never", or "–" while the last known run goes on
-	Failures              string // "3 failures in a row"
-	Overdue               string // "late: due at 18:30:00 UTC"
-	OverdueMS             int64  // of that time
-	Unscheduled           string // "not scheduled by db2, which leads"
+	NoLast                string // shown if no run has ended: "never", or "–" while the last known run is in progress
+	Failures              string // such as "3 failures in a row"
+	Overdue               string // such as "late: due at 18:30:00 UTC"
+	OverdueMS             int64  // the time in Overdue
+	Unscheduled           string // such as "not scheduled by db2, which leads"
 	Backlog, Lag          string
 	Uncounted             string // why the backlog is unknown
 	LagTone               tone
 	Spark                 *spark
 	Strip                 *strip
-	Rate                  string // rows a second
+	Rate                  string // in rows per second
 	Printed               string // the last line of a failed command's output
 }
 
@@ -49,16 +49,16 @@ type runView struct {
 	URL                         string
 }
 
-// runningView is a run under way.
+// runningView is a run in progress.
 type runningView struct {
 	Job, URL, JobURL, On, SoFar, Trigger, By string
 	Started                                  instant
 }
 
-// manyRunning bounds the running jobs on the first page.
+// manyRunning is the maximum number of running jobs on the start page.
 const manyRunning = 5
 
-// runsOf returns all runs of a job that are under way.
+// runsOf returns all runs of a job that are in progress.
 func runsOf(j diagnose.Job) []diagnose.Run {
 	if len(j.Open) == 0 && j.Running != nil {
 		return []diagnose.Run{*j.Running}
@@ -88,17 +88,17 @@ func newJobView(j diagnose.Job, now time.Time) jobView {
 		Next: atOwn(j.NextRun, now, j.TimeZone), Last: newRunView(j.Name, j.Ended(), now), URL: jobURL(j.Name),
 	}
 	if r := j.LastRun; j.Command && r != nil && runTone(r.State) == bad {
-		v.Printed = text.Clip(visible(r.Output), errorOnFront) // empty in the public state
+		v.Printed = text.Clip(visible(r.Output), errorOnFront) // empty in the public part of the state
 	}
 	v.NoLast = "never"
 	if j.LastRun != nil {
 		v.NoLast = "–"
 	}
 	if v.Words == v.Schedule {
-		v.Schedule = "" // once is enough
+		v.Schedule = "" // the schedule is already shown in another form
 	}
 	if strings.HasPrefix(j.Schedule, "@every") || strings.HasPrefix(j.Schedule, "@always") || strings.Contains(v.Words, v.Zone) {
-		v.Zone = "" // the same in every zone, or said already
+		v.Zone = "" // the zone has no effect, or is already shown
 	}
 	if !j.NextRun.IsZero() && j.NextRun.Before(now) {
 		v.Next.Near = "due"
@@ -107,7 +107,7 @@ func newJobView(j diagnose.Job, now time.Time) jobView {
 	case j.ConsecutiveFailures > 1:
 		v.Failures = fmt.Sprintf("%s failures in a row", text.Number(j.ConsecutiveFailures))
 	case j.IsFailing() && (j.LastRun == nil || runTone(j.LastRun.State) != bad):
-		v.Failures = "no success since a failure" // its last run does not show it
+		v.Failures = "no success since a failure" // the job's last run does not show the failure
 	}
 	switch j.IsLate(now) {
 	case diagnose.LateNoSuccess:
@@ -141,7 +141,7 @@ func newJobView(j diagnose.Job, now time.Time) jobView {
 	return v
 }
 
-// soFar returns the progress that a run has reported.
+// soFar returns a text with the progress that a run has reported.
 func soFar(r diagnose.Run) string {
 	switch {
 	case r.Backlog != nil:
@@ -172,7 +172,7 @@ func newRunView(job string, r *diagnose.Run, now time.Time) *runView {
 	if r.NodeID != "" {
 		v.Summary += ", on " + r.NodeID
 	}
-	if r.Trigger != "schedule" && r.Trigger != "" { // omit the usual trigger
+	if r.Trigger != "schedule" && r.Trigger != "" { // the usual trigger is omitted
 		v.Summary += ", " + words(r.Trigger)
 	}
 	if r.Dead > 0 {
@@ -199,8 +199,8 @@ func runTone(state string) tone {
 	}
 }
 
-// worstFirst sorts jobs by urgency: failing or late ones first, then paused ones. Within a kind they keep the
-// order of the configuration, so that rows keep their places. If the list is cut, running jobs come next.
+// worstFirst sorts jobs by urgency: failing or late jobs first, then paused jobs. If the argument cut is true, running jobs follow the
+// paused jobs. Jobs of the same urgency keep the order of the configuration, so that their rows do not change places.
 func worstFirst(jobs []diagnose.Job, now time.Time, cut bool) []diagnose.Job {
 	rank := func(j diagnose.Job) int {
 		switch {

@@ -11,34 +11,35 @@ import (
 	"baton/internal/text"
 )
 
-// laneView is one lock, with its terms and the gaps between them.
+// laneView shows one lock, with the lock's terms and the gaps between these terms.
 type laneView struct {
 	Lock, Text string
 	Bars       []bar
 	Gaps       []bar
 }
 
-// bar is a term or a gap, in percent of the window.
+// bar is a term or a gap, with its position in percent of the shown time span.
 type bar struct {
 	X, Width, Text string
-	MS             int64  // of the time in Text
+	MS             int64  // the time in Text
 	Class          string // its colour
-	Label, Fits    string // the text inside, and the screens with room for it (see fits)
+	Label, Fits    string // the text inside of the bar, and the screens with room for the text (see fits)
 }
 
 // colourView is a node and its colour.
 type colourView struct{ Node, Class string }
 
-// tickView is a moment on the axis.
+// tickView is a point in time on the axis.
 type tickView struct {
 	X, Text, Form, Class string
 	MS                   int64
 }
 
-// nodeColours is the number of colours that the style sheet has for nodes.
+// nodeColours is the number of colours for nodes in the style sheet.
 const nodeColours = 8
 
-// coloursOf gives each node a colour by the hash of its id. If the colour is taken, the node gets the next free one.
+// coloursOf gives each node a colour by the hash of the node's id. If another node already has that colour, the node gets the next free
+// colour.
 func coloursOf(ids []string) map[string]string {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	taken, colours := [nodeColours]bool{}, map[string]string{}
@@ -54,14 +55,15 @@ func coloursOf(ids []string) map[string]string {
 	return colours
 }
 
-// lockHistory is a lock with its events.
+// lockHistory is a lock with the lock's events.
 type lockHistory struct {
 	key   string
-	state diagnose.Snapshot // as if this were the node's own lock
+	state diagnose.Snapshot // the state with this lock in the place of the node's own lock
 	terms []term
 }
 
-// historiesOf returns all locks of s, the node's own first. others has the events of the further ones.
+// historiesOf returns the histories of all locks of s. The history of the node's own lock comes first. The argument others contains the
+// events of the other locks.
 func historiesOf(s diagnose.Snapshot, others map[string][]diagnose.Event, now time.Time) []lockHistory {
 	all := []lockHistory{{key: s.LockKey, state: s}}
 	for _, l := range s.Locks {
@@ -78,13 +80,14 @@ func historiesOf(s diagnose.Snapshot, others map[string][]diagnose.Event, now ti
 	return all
 }
 
-// timelineRanges has the spans to choose from; 0: the whole known history.
+// timelineRanges contains the time spans that the user can choose on the timeline. 0 means the whole known history.
 var timelineRanges = []struct {
 	name, label string
 	span        time.Duration
 }{{"1h", "1 h", time.Hour}, {"1d", "1 day", 24 * time.Hour}, {"7d", "7 days", 7 * 24 * time.Hour}, {"", "All", 0}}
 
-// newTimeline draws the locks of s, at most most of them, over the span that a query names.
+// newTimeline returns a timeline of the locks of s. The argument span is the name of a time span in the page's query, such as "7d". The
+// argument most is the maximum number of locks.
 func newTimeline(s diagnose.Snapshot, others map[string][]diagnose.Event, span string, most int, now time.Time) timelineView {
 	histories := historiesOf(s, others, now)
 	from, known := now, 0
@@ -175,10 +178,10 @@ func newTermView(t term, now time.Time) termView {
 	return v
 }
 
-// window is the span of time that the page shows.
+// window is the time span that the page shows.
 type window struct{ from, to time.Time }
 
-// lane draws the terms of a lock, and the gaps between them.
+// lane returns a lane with the terms of a lock and the gaps between them.
 func (w window) lane(h lockHistory, colours map[string]string) laneView {
 	v := laneView{Lock: h.key}
 	without := time.Duration(0)
@@ -195,7 +198,7 @@ func (w window) lane(h lockHistory, colours map[string]string) laneView {
 		until := w.to
 		if i+1 < len(h.terms) {
 			until = h.terms[i+1].from
-		} else if t.open || h.state.Error != "" || h.state.Leader != nil { // a node or another program leads, or it is unknown
+		} else if t.open || h.state.Error != "" || h.state.Leader != nil { // a node or another program leads, or this is unknown
 			break
 		}
 		kind, why := gapOf(t, until, i+1 == len(h.terms) && h.state.Paused != nil)
@@ -214,7 +217,8 @@ func (w window) lane(h lockHistory, colours map[string]string) laneView {
 	return v
 }
 
-// gapOf grades the time without a leader after a term, and gives the reason for it.
+// gapOf describes the gap after the term t, in which there was no leader until the given time. It returns a tone, and the reason why there
+// was no leader.
 func gapOf(t term, until time.Time, paused bool) (kind tone, why string) {
 	switch {
 	case t.paused || paused && t.inOrder:
@@ -225,7 +229,7 @@ func gapOf(t term, until time.Time, paused bool) (kind tone, why string) {
 	return bad, ": " + t.node + " " + t.why
 }
 
-// share returns the part of the window that a span takes.
+// share returns how much of the window a time span takes, as a fraction of 1.
 func (w window) share(from, to time.Time) float64 {
 	if from.Before(w.from) {
 		from = w.from
@@ -233,7 +237,7 @@ func (w window) share(from, to time.Time) float64 {
 	return float64(to.Sub(from)) / float64(w.to.Sub(w.from))
 }
 
-// bar draws a span; nil if it is not in the window.
+// bar returns the bar of a time span. It returns nil if the span is not in the window.
 func (w window) bar(from, to time.Time, said string) *bar {
 	if !to.After(from) || !to.After(w.from) {
 		return nil
@@ -245,8 +249,8 @@ func (w window) bar(from, to time.Time, said string) *bar {
 	}
 }
 
-// fits returns the screens where a label fits into a share of a lane: "" on all, "mid" on medium and wide ones, "wide" only
-// on wide ones, "none" on no screen.
+// fits returns the screens where a label fits into a share of a lane. It returns "" for all screens, "mid" for medium and wide screens,
+// "wide" for wide screens only, and "none" for no screen.
 func fits(label string, share float64) string {
 	const letter, margin = 7.5, 14
 	const narrow, mid, wide = 300, 500, 1080
@@ -262,18 +266,18 @@ func fits(label string, share float64) string {
 	return "none"
 }
 
-// tickSteps has round distances between ticks.
+// tickSteps contains round distances between ticks.
 var tickSteps = []time.Duration{
 	10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
 	time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour, 7 * 24 * time.Hour,
 	14 * 24 * time.Hour, 28 * 24 * time.Hour, 91 * 24 * time.Hour, 365 * 24 * time.Hour,
 }
 
-// mostTicks bounds the ticks of an axis.
+// mostTicks is the maximum number of ticks on an axis.
 const mostTicks = 7
 
-// ticks returns round moments between from and to, with their labels. It leaves out those near the ends, where the
-// labels of from and to stand.
+// ticks returns round times between the times from and to, with their labels. It omits times near the ends, because the labels of the two
+// ends are there.
 func ticks(from, to time.Time) (all []tickView) {
 	span := to.Sub(from)
 	step := tickSteps[len(tickSteps)-1]
@@ -297,7 +301,7 @@ func ticks(from, to time.Time) (all []tickView) {
 			continue
 		}
 		t := tickView{X: fmt.Sprintf("%.3f%%", x), Text: tick.UTC().Format(layout), Form: form, MS: tick.UnixMilli()}
-		if (tick.UnixNano()/int64(step))%2 != 0 || x < 10 || x > 80 { // narrow screens have no room for it
+		if (tick.UnixNano()/int64(step))%2 != 0 || x < 10 || x > 80 { // there is no room for the label on narrow screens
 			t.Class = "odd"
 		}
 		all = append(all, t)

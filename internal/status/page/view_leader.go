@@ -11,39 +11,39 @@ import (
 
 type leaderView struct {
 	Tone     tone
-	Name     string // set apart from the headline around it
+	Name     string // shown separately from the headline around it
 	Headline string
 	Note     string
 	Here     bool // this node leads
 	Epoch    string
 	Owner    string
 	Since    instant
-	Held     instant // Near: "2 h 3 min"
+	Held     instant // Near is a text such as "2 h 3 min"
 	Lease    *leaseView
 	Pauses   bool   // an operator has paused the election
-	Next     string // the advice; "" if all is well
-	Command  string // the command for it; "" without
+	Next     string // the advice; "" if there is no problem
+	Command  string // the command for the advice; "" if there is none
 }
 
 type leaseView struct {
 	Tone        tone
 	Left, TTL   string
 	LeftMS, Max int64
-	Until       int64 // in ms of the epoch, by the clock of the node
+	Until       int64 // Unix time in milliseconds, by the node's clock
 }
 
 func newLeaderView(s diagnose.Snapshot, known bool, now time.Time) leaderView {
 	switch l := s.Leader; {
 	case !known:
 		v := leaderView{Tone: warn, Headline: "Leader not known yet", Note: "This node has not been able to read the election’s state."}
-		if s.Redis.OK { // else the page points to Redis first
+		if s.Redis.OK { // otherwise the page first names the problem with Redis
 			v.Next = "Open the page of another node."
 		}
 		return v
 	case s.LastLeader != nil:
 		v := leaderView{Tone: warn, Headline: "Leader not known", Lease: newLeaseView(s.LastLeader, s.Age, now),
 			Note: sentence(s.Vacancy)}
-		if s.Redis.OK { // else the page points to Redis first
+		if s.Redis.OK { // otherwise the page first names the problem with Redis
 			v.Next = "Open the page of another node, and see whether this node reaches Redis."
 		}
 		return v
@@ -64,8 +64,8 @@ func newLeaderView(s diagnose.Snapshot, known bool, now time.Time) leaderView {
 	case l.Foreign:
 		return leaderView{
 			Tone: bad, Headline: "The lock is held by another program", Owner: l.Owner, Lease: newLeaseView(l, s.Age, now),
-			Note: fmt.Sprintf("No baton node wrote the value of %q. No job runs until that program lets go.", s.LockKey),
-			Next: "Find out which program it is by the owner shown here, and stop it. More is known to", Command: "baton explain",
+			Note: fmt.Sprintf("No baton node wrote the value of %q. No job runs until that program releases the lock.", s.LockKey),
+			Next: "Find out which program it is by the owner shown here, and stop it. For more, run", Command: "baton explain",
 		}
 	default:
 		v := leaderView{
@@ -85,7 +85,7 @@ func newLeaderView(s diagnose.Snapshot, known bool, now time.Time) leaderView {
 		}
 		if s.Error != "" {
 			v.Tone, v.Headline, v.Note = warn, " led when last seen", "Another node may lead by now."
-			if s.Redis.OK { // else the page points to Redis first
+			if s.Redis.OK { // otherwise the page first names the problem with Redis
 				v.Next = "Open the page of another node, and see whether this node reaches Redis."
 			}
 		}
@@ -93,8 +93,8 @@ func newLeaderView(s diagnose.Snapshot, known bool, now time.Time) leaderView {
 	}
 }
 
-// newLeaseView reduces the lease by the Snapshot's age: the lease runs down even while
-// Redis does not answer.
+// newLeaseView shows how much of the leader's lease is left. It subtracts the age of the Snapshot, because the lease continues to run out
+// even if Redis does not answer.
 func newLeaseView(l *diagnose.Leader, age text.Seconds, now time.Time) *leaseView {
 	if l.LeaseLeft < 0 || l.TTL <= 0 {
 		return nil
@@ -111,12 +111,12 @@ func newLeaseView(l *diagnose.Leader, age text.Seconds, now time.Time) *leaseVie
 	return v
 }
 
-// handedOver names the node that gave up the lead.
+// handedOver returns a text that names the node that gave up the lead.
 func handedOver(e *diagnose.Event) string {
-	return sentence(cmp.Or(e.NodeID, "an unnamed node") + " has given the lead up in order: the next leader takes it within seconds")
+	return sentence(cmp.Or(e.NodeID, "an unnamed node") + " has handed over the lead: the next leader takes it within seconds")
 }
 
-// vacantNext returns the advice while no node leads.
+// vacantNext returns advice and a command for the user while no node leads.
 func vacantNext(s diagnose.Snapshot) (next, command string) {
 	if s.Count().MayLead > 0 {
 		return "Wait some seconds. If it stays so, ask why:", "baton explain"

@@ -12,33 +12,34 @@ import (
 	"baton/internal/text"
 )
 
-// lettersPage is a page of dead letters: records that did not fit their table.
+// lettersPage is a page of dead letters, which are records that did not fit their table.
 type lettersPage struct {
-	Job     string // only the letters of this job; "": of all
+	Job     string // the page shows only the letters of this job; "" means all jobs
 	Groups  []groupView
-	Group   *groupView // only the letters of this group; nil: of all
+	Group   *groupView // the page shows only the letters of this group; nil means all groups
 	Letters []letterView
-	Newer   string // link to the previous part of the list; "": none
+	Newer   string // a link to the previous part of the list; "" if there is none
 	Older   string
 	More    bool     // there are more letters than all pages can show
 	Trouble []string // the parts that could not be read
-	Secret  bool     // records are visible only after signing in
+	Secret  bool     // the user must sign in to see the records
 }
 
-// groupView is a group of a job's dead letters with the same reason.
+// groupView is a group of dead letters of one job that have the same reason.
 type groupView struct {
 	Job, JobURL, Database, Reason, Count string
 	Newest                               instant
 	URL, Replay, Drop                    string
 }
 
-// groupID names a group in addresses. It is a hash, so that addresses do not reveal the reason.
+// groupID returns the name that a URL uses for a group of dead letters. It is a hash, so that the URL does not reveal the reason of the
+// letters.
 func groupID(r operate.LetterReason) string {
 	sum := sha256.Sum256([]byte(r.Job + "\n" + r.Database + "\n" + r.Reason))
 	return hex.EncodeToString(sum[:8])
 }
 
-// groupsShown bounds the groups on the page.
+// groupsShown is the maximum number of groups of dead letters on the page.
 const groupsShown = 20
 
 func newGroup(r operate.LetterReason, now time.Time, see bool) groupView {
@@ -53,7 +54,7 @@ func newGroup(r operate.LetterReason, now time.Time, see bool) groupView {
 	return v
 }
 
-// lettersURL returns the address of a page of dead letters: those of a job or a group, or all.
+// lettersURL returns the address of a page with the dead letters of a job or of a group, or with all dead letters.
 func lettersURL(job, group string, page int) string {
 	q := url.Values{}
 	if job != "" {
@@ -71,7 +72,7 @@ func lettersURL(job, group string, page int) string {
 	return "/dead-letters?" + q.Encode()
 }
 
-// pageNumber returns the number of a page in a query; 1 if it is not between 1 and lettersPages.
+// pageNumber returns the page number in a query. It returns 1 if the number is not between 1 and lettersPages.
 func pageNumber(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > lettersPages {
@@ -84,13 +85,13 @@ type letterView struct {
 	ID, Job, JobURL, Database string
 	Why, Record               string
 	When                      instant
-	Replay, Drop              string // links to these orders
+	Replay, Drop              string // the addresses of these orders
 }
 
-// lettersShown bounds the letters on one page, lettersPages the pages.
+// lettersShown is the maximum number of dead letters on one page, and lettersPages is the maximum number of such pages.
 const lettersShown, lettersPages = 100, 10
 
-// maxRecord bounds the bytes of a record, to keep a page of many records small.
+// maxRecord is the maximum length of a shown record in bytes. It keeps a page with many records small.
 const maxRecord = 400
 
 func newLetters(letters []operate.Letter, now time.Time, see bool) (views []letterView) {
@@ -113,7 +114,7 @@ func newLetters(letters []operate.Letter, now time.Time, see bool) (views []lett
 	return views
 }
 
-// orderURL returns the address of the form that confirms an order. pairs are names and values.
+// orderURL returns the address of the form that confirms an order. The argument pairs contains names and values of the query, alternately.
 func orderURL(a operate.Kind, pairs ...string) string {
 	q := url.Values{"action": {string(a)}}
 	for i := 0; i+1 < len(pairs); i += 2 {

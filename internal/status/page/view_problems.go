@@ -10,20 +10,20 @@ import (
 	"baton/internal/text"
 )
 
-// problem is a fault and its remedy, in plain words.
+// problem is an entry of the page's list of problems. It describes a fault and how to correct the fault.
 type problem struct {
 	Tone      tone
-	What      string // "Jobs: 1 of 7 failing"
+	What      string // such as "Jobs: 1 of 7 failing"
 	Note      string // details, such as the names of those jobs
 	Next      string // the advice
-	Command   string // the command for it; "" without
-	Link, See string // a link and its text
-	Say       string // read out by screen readers when it appears; without figures
+	Command   string // the command for the advice; "" if there is none
+	Link, See string // a link, and the text of the link
+	Say       string // read out by screen readers when the problem appears; contains no numbers
 }
 
-// problems returns the problems of the page, the worst first. Those of the leader have their own
-// part of the page. If the state could not be read, that is the only problem.
-func (v overview) problems(s diagnose.Snapshot, letters tally) (all []problem) {
+// problems returns the problems that the page lists, the worst problem first. Problems of the leader are not included, because another part
+// of the page shows them. If the state could not be read, problems returns only that problem.
+func (v overview) problems(s diagnose.Snapshot, letters letterCount) (all []problem) {
 	wrong := diagnose.Problems(s)
 	if s.Error == "" {
 		all = append(all, lockProblems(s, wrong)...)
@@ -43,10 +43,10 @@ func (v overview) problems(s diagnose.Snapshot, letters tally) (all []problem) {
 		all = append(all, p)
 	}
 	if s.Error != "" {
-		return all // the rest is old, and may be a consequence
+		return all // the other problems are based on old data, and may be consequences of the first
 	}
 	if troubles := nodeTroubles(wrong); len(troubles) > 0 {
-		for _, t := range troubles[1:] { // the verdict shows the first
+		for _, t := range troubles[1:] { // the verdict already shows the first one
 			all = append(all, problem{Tone: t.tone, What: nodesQuestion + ": " + t.note, Next: t.next, Command: t.command})
 		}
 	}
@@ -57,15 +57,16 @@ func (v overview) problems(s diagnose.Snapshot, letters tally) (all []problem) {
 		if p.Code == diagnose.CodeUnaccepted {
 			all = append(all, problem{
 				Tone: toneOf(p), What: p.Job + " has left " + text.Count(p.Count, "row") + " of its table alone",
-				Note: "they were there before, and the job never wrote them",
-				Next: "See the plan of a pass, then accept it with baton job accept " + p.Job + ":", Command: p.Command,
+				Note:    "these rows were there before, and the job never wrote them",
+				Next:    "See the plan of a pass, then accept the rows on the job’s page, or with baton job accept " + p.Job + ":",
+				Command: p.Command,
 			})
 		}
 		if p.Code == diagnose.CodeLeftStage {
 			all = append(all, problem{
 				Tone: toneOf(p), What: text.Count(p.Count, "change") + " of " + p.Key + inStore(p.Store) + " no job flushes",
 				Note: "staged by " + p.Job + ", which is gone or has another key",
-				Next: "Give a job this key again until it has run, or drop them:", Command: p.Command,
+				Next: "Give a job this key again until the job has run, or drop the changes:", Command: p.Command,
 			})
 		}
 	}
@@ -86,13 +87,13 @@ func (v overview) problems(s diagnose.Snapshot, letters tally) (all []problem) {
 	return all
 }
 
-// storeProblem reports a store that does not answer. Only its own jobs fail.
+// storeProblem returns the problem of a store that does not answer. In this case only the jobs that read this store fail.
 func storeProblem(s diagnose.Snapshot, p diagnose.Problem) problem {
 	at := slices.IndexFunc(s.Stores, func(store diagnose.Store) bool { return store.Name == p.Store })
 	store := s.Stores[at]
 	return problem{
 		Tone: toneOf(p), What: "Store " + p.Store + " does not answer", Note: clip(visible(store.Error)),
-		Next: "Its jobs fail until it does, and no others. See whether Redis runs at " + cmp.Or(store.Host, "its address") +
+		Next: "Only the jobs of this store fail. See whether Redis runs at " + cmp.Or(store.Host, "its address") +
 			", and ask on this node:",
 		Command: p.Command, Say: "A store does not answer",
 	}
@@ -113,8 +114,8 @@ func toneOf(p diagnose.Problem) tone {
 	return warn
 }
 
-// lockProblems returns the problems of the separate locks of some jobs. While no node leads under this
-// node's own lock either, it omits free locks: the page shows that problem in the leader's part.
+// lockProblems returns the problems of the separate locks of some jobs. If no node leads under the node's own lock either, it omits locks
+// without a leader. The page already shows that problem in the part about the leader.
 func lockProblems(s diagnose.Snapshot, wrong []diagnose.Problem) (all []problem) {
 	for _, w := range wrong {
 		at := slices.IndexFunc(s.Locks, func(l diagnose.Lock) bool { return l.Key == w.Lock })
@@ -125,7 +126,7 @@ func lockProblems(s diagnose.Snapshot, wrong []diagnose.Problem) (all []problem)
 		switch {
 		case w.Code == diagnose.CodeForeign:
 			p.What, p.Note = "Another program holds the lock "+l.Key, "Its jobs do not run."
-			p.Next = "Find out which program it is by its value, and stop it: owner " + clip(l.Leader.Owner)
+			p.Next = "Find out which program it is by the lock’s value, and stop it: owner " + clip(l.Leader.Owner)
 		case w.Code == diagnose.CodeNoLeader && s.Leader != nil:
 			p.What, p.Note = "No node leads under the lock "+l.Key, cmp.Or(sentence(l.Vacancy), "The lock is free.")
 			p.Next, p.Command = "Its jobs do not run. Wait some seconds; if it stays so:", w.Command
@@ -137,13 +138,13 @@ func lockProblems(s diagnose.Snapshot, wrong []diagnose.Problem) (all []problem)
 	return all
 }
 
-// trouble is a fault of nodes and its remedy.
+// trouble is a problem of one or more nodes, with advice on how to correct it.
 type trouble struct {
 	tone                tone
 	note, next, command string
 }
 
-// nodeTroubles returns the faults of nodes that lead or could lead, the worst first.
+// nodeTroubles returns the problems of nodes that lead or could lead, the worst problem first.
 func nodeTroubles(wrong []diagnose.Problem) (all []trouble) {
 	for _, kind := range []struct {
 		codes               []diagnose.Code
@@ -153,17 +154,25 @@ func nodeTroubles(wrong []diagnose.Problem) (all []trouble) {
 			"A node that is gone for good leaves this list within a day. On NODE:", "systemctl status baton"},
 		{[]diagnose.Code{diagnose.CodeTwin}, "two processes use the id %s",
 			"They have the same node.id, and cannot be told apart: stop one of them.", ""},
+		{[]diagnose.Code{diagnose.CodeNodesCut}, "the list is too long: %s entries were read",
+			"There may be nodes that are not shown. Find out how to shorten the list:", "baton doctor"},
 		{[]diagnose.Code{diagnose.CodeDrift}, "other configuration on %s",
-			"Give it the leader’s configuration, then run there:", "baton reload"},
+			"Give that node the leader’s configuration, then run there:", "baton reload"},
 		{[]diagnose.Code{diagnose.CodeClock}, "the clock is wrong on %s",
-			"Slots start by the leader’s clock, and by that of Redis while it is more than 5 s off: " +
-				"check its time service, for example with",
+			"Slots start by the leader’s clock, or by the clock of Redis while the leader’s is more than 5 s off: " +
+				"check the node’s time service, for example with",
 			"chronyc tracking"},
 	} {
 		var names []string
 		t := trouble{}
 		for _, p := range wrong {
-			if p.Node != "" && slices.Contains(kind.codes, p.Code) {
+			if !slices.Contains(kind.codes, p.Code) {
+				continue
+			}
+			if p.Code == diagnose.CodeNodesCut {
+				p.Node = text.Number(p.Count)
+			}
+			if p.Node != "" {
 				names, t.tone = append(names, p.Node), worseOf(t.tone, toneOf(p))
 			}
 		}

@@ -11,27 +11,27 @@ import (
 )
 
 const (
-	// stripWidth and stripHeight are the size of a strip in its own units, markWidth the width of one run.
+	// stripWidth and stripHeight are the size of a strip in its own units. markWidth is the width of the mark of one run.
 	stripWidth, stripHeight = markWidth * operate.MostRecent, 14
 	markWidth, markLeast    = 4, 3
-	// stripScale is the least duration that fills the height, since differences between short runs mean nothing.
+	// stripScale is the minimum duration that fills the whole height, because differences between short runs mean nothing.
 	stripScale = time.Second
 )
 
-// strip draws the latest runs of a job, one mark each, the newest on the right. The colour of a mark
-// is the run's result, its height the duration.
+// strip shows the latest runs of a job with one mark for each run. The newest run is on the right. The colour of a mark shows the run's
+// result, and the height of the mark shows the run's duration.
 type strip struct {
 	Marks []marks
-	Text  string // the same in words
+	Text  string // the same information as a text
 }
 
-// marks has the marks of one colour as a path.
+// marks contains all marks of one colour, as one path of an SVG image.
 type marks struct {
 	Tone tone
 	Path string
 }
 
-// newStrip draws runs, the oldest first. It returns nil without runs.
+// newStrip returns a strip of runs, which are ordered with the oldest run first. It returns nil if there are no runs.
 func newStrip(runs []operate.Brief) *strip {
 	if len(runs) == 0 {
 		return nil
@@ -46,7 +46,7 @@ func newStrip(runs []operate.Brief) *strip {
 		}
 		x := stripWidth - (len(runs)-i)*markWidth + markWidth/2
 		height := markLeast + int(math.Round((stripHeight-markLeast)*math.Sqrt(float64(r.Duration.Duration())/scale)))
-		fmt.Fprintf(paths[t], "M%d 0V%d", x, min(height, stripHeight)) // the style sheet flips it vertically
+		fmt.Fprintf(paths[t], "M%d 0V%d", x, min(height, stripHeight)) // the style sheet flips the path vertically
 	}
 	s := &strip{Text: stripText(runs)}
 	for _, t := range []tone{good, bad, warn, busy, idle} {
@@ -64,7 +64,7 @@ func longest(runs []operate.Brief) (most time.Duration) {
 	return most
 }
 
-// briefTone returns the tone of a run's result. Missed slots and lost runs are not failures.
+// briefTone returns the tone of a run's result. Missed slots and lost runs do not count as failures.
 func briefTone(r operate.Brief) tone {
 	switch r.State {
 	case "missed", "lost":
@@ -75,7 +75,7 @@ func briefTone(r operate.Brief) tone {
 	return runTone(r.State)
 }
 
-// stripText counts the runs by result, and gives their durations.
+// stripText returns a text with the number of runs for each result, and with the durations of the runs.
 func stripText(runs []operate.Brief) string {
 	var parts []string
 	count := map[string]int{}
@@ -97,7 +97,7 @@ func stripText(runs []operate.Brief) string {
 	return said
 }
 
-// durations returns the shortest and the longest duration; it skips missed slots.
+// durations returns the shortest and the longest duration of the runs. It ignores missed slots.
 func durations(runs []operate.Brief) (least, most time.Duration) {
 	first := true
 	for _, r := range runs {
@@ -113,24 +113,24 @@ func durations(runs []operate.Brief) (least, most time.Duration) {
 	return least, most
 }
 
-// durationsView draws the latest runs of a job, one bar with a text each.
+// durationsView shows the latest runs of a job. Each run has a bar with a text.
 type durationsView struct {
 	Text, Top string
 	Bars      []durationBar
 }
 
-// durationBar is one run, or missed slots.
+// durationBar is the bar of one run, or of missed slots.
 type durationBar struct {
 	X, Y, Height int
 	Tone         tone
-	Text, URL    string // URL "": no page
-	MS           int64  // of the time in Text
+	Text, URL    string // an empty URL means that there is no page for it
+	MS           int64  // the time in Text
 }
 
-// barWidth is the width of one run, in the units of a plot.
+// barWidth is the width of one run's bar, in the units of a plot.
 const barWidth = plotWidth / operate.MostRecent
 
-// newDurations draws the latest runs of a job. It returns nil without runs.
+// newDurations returns a view of a job's latest runs. It returns nil if there are no runs.
 func newDurations(job string, runs []operate.Brief, now time.Time) *durationsView {
 	if len(runs) == 0 {
 		return nil
@@ -152,7 +152,7 @@ func newDurations(job string, runs []operate.Brief, now time.Time) *durationsVie
 	return v
 }
 
-// durationTop returns the end of the axis of durations: a round number, not below the longest.
+// durationTop returns the upper end of the duration axis: a round duration that is not below the longest duration.
 func durationTop(most time.Duration) time.Duration {
 	if most <= time.Second {
 		return time.Duration(niceTop(float64(most.Milliseconds()), false)) * time.Millisecond

@@ -7,20 +7,20 @@ import (
 	"baton/internal/diagnose"
 )
 
-// timelineView draws the terms of nodes under each lock.
+// timelineView shows the terms of nodes under each lock.
 type timelineView struct {
 	Lanes    []laneView
 	Legend   []colourView
 	Ticks    []tickView
-	Terms    []termView // the latest first
+	Terms    []termView // the latest term first
 	From, To instant
-	Text     string // the same in words, for screen readers
+	Text     string // the same information as a text, for screen readers
 	Events   []eventView
 	Cut      bool // there may be earlier terms
-	Many     bool // more than one lock
+	Many     bool // there is more than one lock
 	MoreRows string
 	Ranges   []rangeView
-	Hatches  []tone // of gaps
+	Hatches  []tone // the tones of the gaps
 }
 
 type termView struct {
@@ -28,9 +28,9 @@ type termView struct {
 	Lock, Colour          string
 	From, To              instant
 	For                   string
-	Held                  instant // of a term that goes on
+	Held                  instant // the time since the beginning of a term in progress
 	Tone                  tone
-	Open, Cut             bool // the term goes on; it began before the known history
+	Open, Cut             bool // the term is in progress; the term began before the known history
 }
 
 // term is one node's time as leader under a lock.
@@ -41,11 +41,11 @@ type term struct {
 	from, to       time.Time
 	tone           tone
 	open, cut      bool
-	inOrder        bool // the leader gave up the lead
-	paused         bool // it ended because an operator paused the election
+	inOrder        bool // the leader gave up the lead in an orderly way
+	paused         bool // the term ended because an operator paused the election
 }
 
-// terms returns the terms in the events, the oldest first.
+// terms returns the terms that the events of s describe, the oldest term first.
 func terms(s diagnose.Snapshot, now time.Time) (all []term) {
 	var current *term
 	end := func(at time.Time, why string, t tone) {
@@ -68,7 +68,7 @@ func terms(s diagnose.Snapshot, now time.Time) (all []term) {
 			}
 			if current != nil && current.node == e.NodeID {
 				at := e.At
-				if e.Event == "expired" { // written by the next leader, perhaps much later
+				if e.Event == "expired" { // the next leader wrote this event, perhaps much later
 					at = leaseOver(e.Over, current.from, ledUntil(s, *current, e.At, now))
 				}
 				current.inOrder, current.paused = e.InOrder(), e.Code == "paused"
@@ -96,7 +96,8 @@ func terms(s diagnose.Snapshot, now time.Time) (all []term) {
 	return all
 }
 
-// leaseOver returns the end of a term's lease if it lies between from and by, else by.
+// leaseOver returns the end of a term's lease if that end is after the time from and before the time by. Otherwise it returns the time
+// by.
 func leaseOver(lease, from, by time.Time) time.Time {
 	if lease.After(from) && lease.Before(by) {
 		return lease
@@ -104,9 +105,9 @@ func leaseOver(lease, from, by time.Time) time.Time {
 	return by
 }
 
-// ledUntil returns the latest possible end of a term that was over at by, but whose end no node
-// recorded. A silent node that led at its last report led at most SeenWithin longer, since it would
-// have reported again. For any other node the end is unknown, and ledUntil returns by.
+// ledUntil returns the latest possible end of a term, if no node recorded that end and the term was certainly over at the time by. A silent
+// node that led at its last report led at most SeenWithin longer, because otherwise it would have reported again. For any other node the
+// end is unknown, and ledUntil returns the time by.
 func ledUntil(s diagnose.Snapshot, t term, by, now time.Time) time.Time {
 	for _, n := range s.Nodes {
 		heard := now.Add(-(n.LastSeenAgo + s.Age).Duration())

@@ -10,20 +10,20 @@ import (
 	"baton/internal/text"
 )
 
-// verdict is a question with a short answer, and the advice.
+// verdict answers a question about the state, and gives advice if there is a problem.
 type verdict struct {
 	Tone     tone
 	Question string
 	Answer   string
 	Note     string
-	Detail   string // a longer Note, where there is room; "": only Note
-	Next     string // the advice; "" if all is well
-	Command  string // the command for it; "" without
-	Link, Of string // the page of a job with more, and the job's name; "" without
-	Say      string // read out by screen readers when it appears; without figures, which change all the time
+	Detail   string // a longer Note, for places with enough room; "" if there is only Note
+	Next     string // the advice; "" if there is no problem
+	Command  string // the command for the advice; "" if there is none
+	Link, Of string // the page of a job with details, and the job's name; "" if there is none
+	Say      string // read out by screen readers when the verdict appears; contains no numbers, because they change all the time
 }
 
-// dataVerdict answers whether the database is behind Redis.
+// dataVerdict says how far the data in the database lags behind the data in Redis.
 func dataVerdict(s diagnose.Snapshot) verdict {
 	v := verdict{Question: "Data", Tone: good, Answer: "Up to date"}
 	d := diagnose.DataOf(s)
@@ -31,7 +31,7 @@ func dataVerdict(s diagnose.Snapshot) verdict {
 	switch {
 	case s.Error != "":
 		v.Tone, v.Answer, v.Note = warn, "Not known", "the state could not be read"
-		v.Next = "Changes wait in Redis until it can be read: check Redis first."
+		v.Next = "Changes wait in Redis until the state can be read: check Redis first."
 	case len(s.Jobs) > 0 && d.State == diagnose.DataNoneHere:
 		v.Tone, v.Answer, v.Note = idle, "No flush", "all jobs run commands"
 	case d.State == diagnose.DataLate:
@@ -61,7 +61,7 @@ func dataVerdict(s diagnose.Snapshot) verdict {
 	return v
 }
 
-// waitingOf says how many changes wait, or that their number is unknown.
+// waitingOf returns a text with the number of waiting changes, or says that the number is unknown.
 func waitingOf(d diagnose.Data) string {
 	switch {
 	case d.Uncounted == 0:
@@ -72,7 +72,7 @@ func waitingOf(d diagnose.Data) string {
 	return "at least " + text.Count(d.Waiting, "change") + " waiting"
 }
 
-// about sets the advice for a job.
+// about sets the verdict's advice to the advice for the job j.
 func (v *verdict) about(s diagnose.Snapshot, j diagnose.Job) {
 	v.Next, v.Command, v.Link, v.Of = jobNext(s, j), s.WhatNow(j).Command(j), jobURL(j.Name), j.Name
 }
@@ -105,7 +105,7 @@ func jobNext(s diagnose.Snapshot, j diagnose.Job) string {
 	return "No run has succeeded since it was due: see its history, and run it."
 }
 
-// whyShown bounds the bytes of an error at the top of the page.
+// whyShown is the maximum length in bytes of an error at the top of the page.
 const whyShown = 160
 
 // jobsVerdict answers whether the last runs succeeded.
@@ -158,7 +158,7 @@ func jobsVerdict(s diagnose.Snapshot, known bool) verdict {
 		v.Say = "Jobs are not scheduled by the leader"
 	case len(paused) > 0:
 		about(warn, "paused", paused)
-		v.Next, v.Command = "Resume when the work that it was for is done.", paused[0].EndsPause()
+		v.Next, v.Command = "Resume when the reason for the pause is gone.", paused[0].EndsPause()
 	case ran == 0 && running == 0:
 		v.Tone, v.Answer = idle, "None has run yet"
 	case len(s.Jobs) == 1:
@@ -178,7 +178,7 @@ func redisVerdict(s diagnose.Snapshot, now time.Time) verdict {
 	if !s.Redis.OK {
 		v.Tone, v.Answer, v.Detail = bad, "Does not answer", clip(visible(s.Redis.Error))
 		v.Next = "See whether Redis runs at " + cmp.Or(s.Redis.Host, "its address") +
-			". The page of another node shows whether it is this one alone. Ask on this node:"
+			". The page of another node shows whether only this node has the problem. Ask on this node:"
 		v.Command = "baton doctor"
 		v.Say = "Redis does not answer"
 	}
@@ -188,12 +188,15 @@ func redisVerdict(s diagnose.Snapshot, now time.Time) verdict {
 	return v
 }
 
-// nodesVerdict answers whether a node could take over.
+// nodesVerdict answers whether a node could take over the lead.
 func nodesVerdict(s diagnose.Snapshot, known bool) verdict {
 	count := s.Count()
 	v := verdict{Question: nodesQuestion, Tone: good, Answer: fmt.Sprintf("%d live", count.Live),
 		Note: fmt.Sprintf("%d could take over", count.Ready)}
 	troubles := nodeTroubles(diagnose.Problems(s))
+	if s.NodesRead > 0 {
+		v.Answer = "at least " + v.Answer
+	}
 	if count.Silent > 0 {
 		v.Answer += fmt.Sprintf(", %d silent", count.Silent)
 	}
@@ -205,11 +208,11 @@ func nodesVerdict(s diagnose.Snapshot, known bool) verdict {
 	case count.Silent > 0:
 		v.Tone, v.Note, v.Next, v.Command = troubles[0].tone, troubles[0].note, troubles[0].next, troubles[0].command
 		v.Say = "A node is silent"
-	case s.Leader == nil && count.Ready == 0:
+	case s.Leader == nil && count.Ready == 0 && s.NodesRead == 0:
 		v.Tone, v.Note, v.Next = warn, "none could lead", "Start a node that may lead."
-	case s.Leader == nil:
+	case s.Leader == nil && s.NodesRead == 0:
 		v.Note = fmt.Sprintf("%d could lead", count.Ready)
-	case count.Ready == 0:
+	case count.Ready == 0 && s.NodesRead == 0:
 		v.Tone, v.Note, v.Next = warn, "no standby could take over", "Start another node: if the leader fails, no node takes over."
 	case len(troubles) > 0:
 		v.Tone, v.Note, v.Next, v.Command = troubles[0].tone, troubles[0].note, troubles[0].next, troubles[0].command

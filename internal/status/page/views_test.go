@@ -22,7 +22,7 @@ func TestOtherPagesEscapeEveryText(t *testing.T) {
 	for i := range s.Events {
 		s.Events[i].NodeID, s.Events[i].Reason = statustest.Hostile, statustest.Hostile
 	}
-	d := &statustest.Shelf{
+	d := &statustest.FakeNode{
 		Entries: []operate.Entry{{ID: "1-1", Run: &diagnose.Run{ID: "r2", State: statustest.Hostile,
 			Error: statustest.Hostile, By: statustest.Hostile, NodeID: statustest.Hostile}}, {ID: "1-0",
 			Missed: &operate.Missed{Reason: statustest.Hostile, Count: 2, Error: statustest.Hostile, NodeID: statustest.Hostile}}},
@@ -51,7 +51,7 @@ func TestWhoMayNotSeeIsShownNoOutputRecordOrError(t *testing.T) {
 	s := statustest.Sample(time.Now())
 	s.Jobs[2].Command = true
 	s.Jobs[2].LastRun.ID, s.Jobs[2].LastRun.Error, s.Jobs[2].LastRun.Output = "r1", "exit code 1: "+secret, secret
-	d := &statustest.Shelf{
+	d := &statustest.FakeNode{
 		Entries: []operate.Entry{{ID: "1-1", Run: &diagnose.Run{ID: "r2", State: "failed", Error: "exit code 1: " +
 			secret}}, {ID: "1-0", Missed: &operate.Missed{Reason: "ledger", Count: 1, Error: "x: " + secret}}},
 		Output: operate.Printed{Text: secret}, Waiting: []operate.Letter{{ID: "1", Job: "report", Error: "column: " +
@@ -74,7 +74,7 @@ func TestWhoMayNotSeeIsShownNoOutputRecordOrError(t *testing.T) {
 }
 
 func TestPagesOfWhatIsNotThere(t *testing.T) {
-	h := newServer(config{Source: statustest.Fixed(statustest.Sample(time.Now())), Node: &statustest.Shelf{}})
+	h := newServer(config{Source: statustest.Fixed(statustest.Sample(time.Now())), Node: &statustest.FakeNode{}})
 	for path, code := range map[string]int{
 		"/jobs/none": 404, "/jobs/users/runs/none": 404, "/jobs": 404, "/jobs/users/x": 404, "/jobs/users": 200,
 		"/timeline": 200, "/dead-letters": 200,
@@ -88,7 +88,7 @@ func TestPagesOfWhatIsNotThere(t *testing.T) {
 }
 
 func TestWithoutATokenFileThePageSaysHowOrdersAreGiven(t *testing.T) {
-	h := newServer(config{Source: statustest.Fixed(statustest.Sample(time.Now())), Node: &statustest.Shelf{}})
+	h := newServer(config{Source: statustest.Fixed(statustest.Sample(time.Now())), Node: &statustest.FakeNode{}})
 	body := statustest.Get(h, "/").Body.String()
 	if strings.Contains(body, "/confirm") || !strings.Contains(body, "set <code>http.token_file</code>") ||
 		!strings.Contains(body, "<code>baton stepdown</code>") {
@@ -134,7 +134,7 @@ func TestTimelineTellsWhoLedWhenAndWhyItEnded(t *testing.T) {
 	ago := func(m int) time.Time { return now.Add(-time.Duration(m) * time.Minute) }
 	s := diagnose.Snapshot{Now: now, Leader: &diagnose.Leader{NodeID: "c"}, Events: []diagnose.Event{
 		{At: ago(10), Event: "won", NodeID: "c", Epoch: 4},
-		{At: ago(20), Event: "won", NodeID: "b", Epoch: 3}, // and was killed
+		{At: ago(20), Event: "won", NodeID: "b", Epoch: 3}, // this leader was then killed
 		{At: ago(30), Event: "stepped_down", NodeID: "a", Epoch: 2, Reason: "by alice: upgrade"},
 		{At: ago(60), Event: "won", NodeID: "a", Epoch: 2},
 		{At: ago(70), Event: "expired", NodeID: "c", Epoch: 1},
@@ -155,7 +155,7 @@ func TestTimelineTellsWhoLedWhenAndWhyItEnded(t *testing.T) {
 	if v := newTimeline(s, now); v.Terms[0].Open || v.Terms[0].Tone != bad {
 		t.Errorf("a leader that is gone still leads: %+v", v.Terms[0])
 	}
-	// It was last heard of nine minutes ago, while it led, and would have told of itself again.
+	// The node registered last nine minutes ago, while it led. If it had led longer, it would have registered again.
 	s.Nodes = []diagnose.Node{{ID: "c", State: diagnose.StateSilent, Led: true, LastSeenAgo: text.Seconds(9 * time.Minute)}}
 	if v := newTimeline(s, now); v.Terms[0].For != "1 min 35 s" {
 		t.Errorf("a leader that died nine minutes ago led for %s", v.Terms[0].For)
@@ -165,7 +165,7 @@ func TestTimelineTellsWhoLedWhenAndWhyItEnded(t *testing.T) {
 	if v := newTimeline(s, now); v.Terms[1].Node != "c" || v.Terms[1].For != "1 min 35 s" {
 		t.Errorf("its successor came eight minutes later: %+v", v.Terms[1])
 	}
-	// Where its lease is known to have ended, neither the page nor its next leader counts the gap to its term.
+	// If the end of the lease is known, neither the page nor the next leader counts the gap as a part of the term.
 	s.Events[1].Over = now.Add(-9*time.Minute - 30*time.Second)
 	if v := newTimeline(s, now); v.Terms[1].Node != "c" || v.Terms[1].For != "30 s" {
 		t.Errorf("its lease ended after 30 s: %+v", v.Terms[1])
@@ -199,7 +199,7 @@ func TestPlotsHaveGapsAndAxesThatPeopleLike(t *testing.T) {
 }
 
 func TestAFailureOfEveryJobKeepsThePageSmall(t *testing.T) {
-	justAfterMidnight := time.Now().UTC().Truncate(24 * time.Hour).Add(time.Minute) // most times are told with their date
+	justAfterMidnight := time.Now().UTC().Truncate(24 * time.Hour).Add(time.Minute) // at this time most times are shown with their date
 	s, d := statustest.Large(justAfterMidnight, 200, 50, 10)
 	for i := range s.Jobs {
 		s.Jobs[i].ConsecutiveFailures = 12
@@ -232,7 +232,7 @@ func TestDeadLettersThatCannotBeCountedAreTold(t *testing.T) {
 	} {
 		s := statustest.Sample(time.Now())
 		s.Jobs = s.Jobs[:1]
-		h := newServer(config{Source: statustest.Fixed(s), Node: &statustest.Shelf{Waiting: tc.letters, LettersErr: tc.err}})
+		h := newServer(config{Source: statustest.Fixed(s), Node: &statustest.FakeNode{Waiting: tc.letters, LettersErr: tc.err}})
 		_, body, _ := strings.Cut(pageOf(t, h, topic{path: "/", see: true}, s, true), "<main")
 		if !strings.Contains(body, tc.tells) || strings.Contains(body, tc.lacks) {
 			t.Errorf("%d letters, %v: want %q and not %q", len(tc.letters), tc.err, tc.tells, tc.lacks)

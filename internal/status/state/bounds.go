@@ -11,10 +11,10 @@ import (
 	"baton/internal/operate"
 )
 
-// Bounded returns n with bounds on its answers.
+// Bounded returns a Node that cuts the answers of n to limits, because any client of Redis may have written them.
 func Bounded(n operate.Node) operate.Node { return boundedNode{n} }
 
-// boundedNode bounds the answers of another Node.
+// boundedNode cuts the answers of another Node to limits.
 type boundedNode struct{ operate.Node }
 
 func (b boundedNode) History(ctx context.Context, job, before string, n int) ([]operate.Entry, error) {
@@ -58,7 +58,8 @@ func (b boundedNode) LockEvents(ctx context.Context, n int) (map[string][]diagno
 	return eachBounded(all), err
 }
 
-// eachBounded copies the map, since another page may be reading the node's own. nil stays nil.
+// eachBounded returns a copy of a map, with values that are cut to limits. It does not change the given map, because another page may be
+// reading it. For nil it returns nil.
 func eachBounded[T any](all map[string]T) map[string]T {
 	bounded := maps.Clone(all)
 	for name, one := range bounded {
@@ -75,4 +76,9 @@ func (b boundedNode) Run(ctx context.Context, job, runID string) (operate.JobRun
 func (b boundedNode) Explain(ctx context.Context, node string) (operate.Explanation, error) {
 	x, err := b.Node.Explain(ctx, node)
 	return operate.Bounded(x), err
+}
+
+func (b boundedNode) Acceptance(ctx context.Context, job string) (operate.Acceptance, error) {
+	a, err := b.Node.Acceptance(ctx, job)
+	return operate.Bounded(a), err
 }

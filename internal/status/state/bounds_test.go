@@ -12,7 +12,7 @@ import (
 	"baton/internal/status/statustest"
 )
 
-// All that is told is bounded: names shorter than texts, lists, numbers that are none.
+// TestBoundsHoldForEachKindOfValue checks the bounds of all kinds of values: names, texts, lists, and numbers such as NaN.
 func TestBoundsHoldForEachKindOfValue(t *testing.T) {
 	long := strings.Repeat("ü", operate.MostProse)
 	s := diagnose.Snapshot{Events: make([]diagnose.Event, operate.MostListed+5), Jobs: make([]diagnose.Job,
@@ -30,7 +30,7 @@ func TestBoundsHoldForEachKindOfValue(t *testing.T) {
 		}
 	}
 	at := time.Now()
-	d := boundedNode{&statustest.Shelf{Measured: []operate.Sample{
+	d := boundedNode{&statustest.FakeNode{Measured: []operate.Sample{
 		{At: at, Jobs: map[string]operate.Level{strings.Repeat("x", operate.MostName+1): {}}}, {At: at,
 			Jobs: map[string]operate.Level{"a": {LagSeconds: math.Inf(1)}}},
 		{At: at, Jobs: map[string]operate.Level{"a": {LagSeconds: math.NaN()}}},
@@ -42,9 +42,9 @@ func TestBoundsHoldForEachKindOfValue(t *testing.T) {
 	}
 }
 
-// Two pages may ask at once, and each bounds what it got.
+// TestBoundsChangeNoMapOfTheNode checks that two pages can ask at the same time, although each of them bounds its answer.
 func TestBoundsChangeNoMapOfTheNode(t *testing.T) {
-	shelf := &statustest.Shelf{Latest: map[string][]operate.Brief{"a": make([]operate.Brief, operate.MostListed+1)},
+	shelf := &statustest.FakeNode{Latest: map[string][]operate.Brief{"a": make([]operate.Brief, operate.MostListed+1)},
 		OtherEvents: map[string][]diagnose.Event{"b": make([]diagnose.Event, operate.MostListed+1)}}
 	d := boundedNode{shelf}
 	runs, err := d.Recent(t.Context())

@@ -11,25 +11,24 @@ import (
 )
 
 const (
-	// MaxStreams bounds the readers of the feed, pages and programs together.
+	// MaxStreams is the maximum number of readers of the feed, which are pages and programs.
 	MaxStreams = 32
-	// updateEvery is the time between two readings of the state for streams.
+	// updateEvery is how often the state is read for streams.
 	updateEvery = time.Second
 )
 
-// Update is the state at one moment, for all readers of the feed.
+// Update is the state at one point in time, for all readers of the feed.
 type Update struct {
 	Snapshot diagnose.Snapshot
 	Known    bool
-	// Revision counts the changes. It stays the same if only time has passed.
+	// Revision counts the changes. It does not change if only time has passed.
 	Revision uint64
 
-	Full, Public []byte            // as JSON, for callers with and without the right to see everything
+	Full, Public []byte            // as JSON, for callers who may see everything, and for other callers
 	still        [sha256.Size]byte // identifies the state
 }
 
-// newLive returns the feed of the state: one goroutine gathers for all readers, about once a
-// second.
+// newLive returns the feed of the state. One goroutine reads the state for all readers, about once per second.
 func newLive(w *State) *web.Feeds[struct{}, *Update] {
 	return web.NewFeeds(web.Source[struct{}, *Update]{
 		Most: MaxStreams, Life: w.Life, Begin: w.Begin,
@@ -37,13 +36,13 @@ func newLive(w *State) *web.Feeds[struct{}, *Update] {
 	})
 }
 
-// Subscribe returns the feed of the state, until leave is called or the server ends. ok is
-// false if the feed has too many readers or the server has ended: then leave is nil.
+// Subscribe returns the feed of the state. The feed gets new values until the function leave is called or the server ends. If the feed has
+// too many readers or the server has ended, ok is false and leave is nil.
 func (w *State) Subscribe() (updates *web.Feed[*Update], leave func(), ok bool) {
 	return w.live.Join(struct{}{})
 }
 
-// gather fills the feed until ctx ends.
+// gather updates the feed until ctx ends.
 func (w *State) gather(ctx context.Context, to *web.Feed[*Update]) {
 	tick := time.NewTicker(updateEvery)
 	defer tick.Stop()
@@ -64,7 +63,7 @@ func (w *State) gather(ctx context.Context, to *web.Feed[*Update]) {
 func newUpdate(s diagnose.Snapshot, known bool, before *Update) *Update {
 	s = Listed(s)
 	u := &Update{Snapshot: s, Known: known, Revision: 1}
-	still, _ := json.Marshal(timeless(s)) // cannot fail: it has only texts and numbers
+	still, _ := json.Marshal(timeless(s)) // cannot fail, because it contains only texts and numbers
 	u.still = sha256.Sum256(still)
 	if before != nil {
 		u.Revision = before.Revision
@@ -77,7 +76,7 @@ func newUpdate(s diagnose.Snapshot, known bool, before *Update) *Update {
 	return u
 }
 
-// timeless returns a state without the values that change only with time.
+// timeless returns the state s without the values that change only because time passes.
 func timeless(s diagnose.Snapshot) diagnose.Snapshot {
 	s.Now, s.Age = time.Time{}, 0
 	if s.Leader != nil {

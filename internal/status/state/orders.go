@@ -14,12 +14,11 @@ import (
 	"baton/internal/text"
 )
 
-// maxOrders bounds the orders that run at the same time.
+// maxOrders is the maximum number of orders that run at the same time.
 const maxOrders = 8
 
-// Supervised carries out the orders of identified callers, at most maxOrders at a time, and logs
-// each one. The request must have passed [auth.Auth.MayOrder], too: this last check
-// does not detect forged requests.
+// Supervised returns a function that carries out the orders of identified callers. It runs at most maxOrders orders at the same time, and
+// logs each order. The caller must also check the request with [auth.Auth.MayOrder], because Supervised does not detect forged requests.
 func (w *State) Supervised(do operate.Do) operate.Do {
 	places := make(chan struct{}, maxOrders)
 	return func(ctx context.Context, o operate.Order) (out operate.Outcome, err error) {
@@ -32,10 +31,10 @@ func (w *State) Supervised(do operate.Do) operate.Do {
 		case places <- struct{}{}:
 			defer func() { <-places }()
 		default:
-			log.Warn("an order was not taken: there are too many at a time")
+			log.Warn("an order was refused: too many orders are being carried out")
 			return operate.Outcome{}, web.ErrBusy
 		}
-		// Finish the order even if the client hangs up: half an order is worse than none.
+		// The order continues even if the client hangs up, because half an order is worse than none.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), web.OrderWithin)
 		defer cancel()
 		stays := context.AfterFunc(w.Life, cancel)
@@ -47,13 +46,12 @@ func (w *State) Supervised(do operate.Do) operate.Do {
 			}
 			logOutcome(log, out, err)
 		}()
-		defer w.Outdate() // the next state shows its effect
+		defer w.Outdate() // the next state shows the effect of the order
 		return do(ctx, o)
 	}
 }
 
-// orderFields returns the log fields of an order. It omits the empty ones, since most orders
-// set only a few.
+// orderFields returns the log fields of an order. It omits empty fields, because most orders set only a few fields.
 func orderFields(o operate.Order, who auth.Caller) []zap.Field {
 	var fields []zap.Field
 	by := ""
@@ -68,15 +66,22 @@ func orderFields(o operate.Order, who auth.Caller) []zap.Field {
 			fields = append(fields, zap.String(f.key, f.value))
 		}
 	}
+	if o.Row != 0 {
+		fields = append(fields, zap.Int64("row", o.Row))
+	}
 	if len(o.Letters) > 0 {
 		fields = append(fields, zap.Int("letters", len(o.Letters)))
 	}
 	return fields
 }
 
-// logOutcome logs the outcome of an order. It skips a refused reload: the daemon, which reads
-// the configuration, logs that.
+// logOutcome logs the outcome of an order. It does not log a refused reload, because the daemon logs the refusal when it reads the
+// configuration.
 func logOutcome(log *zap.Logger, out operate.Outcome, err error) {
+	cause := zap.Error(err)
+	if _, private := errors.AsType[*operate.PrivateError](err); private {
+		cause = zap.String("error", "the reason may contain a user's data, so only the caller gets it")
+	}
 	coded, ok := errors.AsType[*operate.Coded](err)
 	refused, _ := errors.AsType[*web.Refusal](err)
 	switch {
@@ -85,14 +90,14 @@ func logOutcome(log *zap.Logger, out operate.Outcome, err error) {
 	case ok && coded.Code == "not_reloaded":
 	case refused != nil, errors.Is(err, operate.ErrNotFound), errors.Is(err, operate.ErrInvalid), errors.Is(err,
 		operate.ErrRefused), errors.Is(err, operate.ErrNoLeader):
-		log.Warn("an order was not carried out", zap.Error(err))
+		log.Warn("an order was not carried out", cause)
 	default: // a server did not answer, but may have carried out the order
-		log.Warn("it is not known whether an order was carried out", zap.Error(err))
+		log.Warn("it is not known whether an order was carried out", cause)
 	}
 }
 
-// Signed returns the name and the reason in an order as the history keeps them: one line each,
-// of limited length. Callers choose both freely, so they prove nothing.
+// Signed returns the name and the reason of an order as the history stores them: each is one line of limited length. Callers choose both
+// texts freely, so the texts do not prove who gave the order.
 func Signed(name, reason string) (by, why string) {
 	const mostName, mostReason = 200, 1000 // in bytes
 	return text.Clip(text.OneLine(name), mostName), text.Clip(text.OneLine(reason), mostReason)

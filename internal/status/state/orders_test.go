@@ -21,7 +21,7 @@ import (
 func TestTheLogSaysOfAnOrderWhatIsKnownAndOnce(t *testing.T) {
 	for _, tc := range []struct {
 		err  error
-		want string // "": it was told elsewhere
+		want string // "" means that another part has logged it
 	}{
 		{nil, "an order was carried out"},
 		{fmt.Errorf("%w: no such action", operate.ErrInvalid), "an order was not carried out"},
@@ -36,6 +36,16 @@ func TestTheLogSaysOfAnOrderWhatIsKnownAndOnce(t *testing.T) {
 		case len(all) != 1 || all[0].Message != tc.want:
 			t.Errorf("%v: %+v, want %q", tc.err, all, tc.want)
 		}
+	}
+}
+
+func TestTheLogDoesNotContainTheReasonThatMayHoldAUsersData(t *testing.T) {
+	core, told := observer.New(zap.InfoLevel)
+	private := &operate.PrivateError{Err: fmt.Errorf("%w: Key (email)=(ann@example.com) already exists", operate.ErrRefused)}
+	logOutcome(zap.New(core), operate.Outcome{}, fmt.Errorf("row 7: %w", private))
+	if all := told.All(); len(all) != 1 || all[0].Message != "an order was not carried out" ||
+		strings.Contains(fmt.Sprint(all[0].ContextMap()), "ann@") {
+		t.Errorf("%+v", all)
 	}
 }
 
@@ -54,7 +64,7 @@ func TestTheLogNamesOfAnOrderOnlyWhatItHas(t *testing.T) {
 	}
 }
 
-// bySocketOf is the context of whoever may give orders.
+// bySocketOf returns a context of a caller who may give orders.
 func bySocketOf(ctx context.Context) context.Context {
 	return auth.WithCaller(ctx, auth.Caller{How: auth.BySocket})
 }

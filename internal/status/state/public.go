@@ -8,7 +8,7 @@ import (
 	"baton/internal/operate"
 )
 
-// Listed replaces nil lists by empty ones, so that JSON has no null for them and programs can loop over them.
+// Listed replaces nil lists with empty lists. The JSON of an empty list is [] and not null, so programs can loop over it.
 func Listed(s diagnose.Snapshot) diagnose.Snapshot {
 	s.Nodes = append([]diagnose.Node{}, s.Nodes...)
 	s.Jobs = append([]diagnose.Job{}, s.Jobs...)
@@ -16,7 +16,7 @@ func Listed(s diagnose.Snapshot) diagnose.Snapshot {
 	return s
 }
 
-// Public returns the state for callers without the token: without the output of commands and the content of records.
+// Public returns the part of the state that callers without the token may see. It contains no output of commands and no content of records.
 func Public(s diagnose.Snapshot) diagnose.Snapshot {
 	s.Jobs = append([]diagnose.Job{}, s.Jobs...)
 	for i := range s.Jobs {
@@ -51,7 +51,7 @@ func PublicBriefs(runs []operate.Brief) []operate.Brief {
 	return runs
 }
 
-// publicOperation returns the public part of an operation. It removes examples, which contain values of records.
+// publicOperation returns the public part of an operation. It removes the examples, because they contain values of records.
 func publicOperation(o *diagnose.Operation) *diagnose.Operation {
 	if o == nil {
 		return nil
@@ -64,8 +64,8 @@ func publicOperation(o *diagnose.Operation) *diagnose.Operation {
 	return &shown
 }
 
-// PublicError returns the beginning of an error, which names its kind. It cuts off the rest,
-// which may contain a command's output or values of a record.
+// PublicError returns the beginning of an error, which names the kind of the error. It removes the rest, which may contain a command's
+// output or values of a record.
 func PublicError(text string) string {
 	line, _, more := strings.Cut(text, "\n")
 	kind, _, cut := strings.Cut(line, ": ")

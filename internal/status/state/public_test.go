@@ -8,7 +8,7 @@ import (
 	"baton/internal/diagnose"
 )
 
-// What a verification says to everybody has nothing of a record.
+// TestAVerificationShowsEverybodyNoRecord checks that the public part of a verification contains nothing from a record.
 func TestAVerificationShowsEverybodyNoRecord(t *testing.T) {
 	const secret = "ann@example.org"
 	o := diagnose.Operation{Kind: "verify", Error: "1 missing"}

@@ -1,6 +1,26 @@
-// Package state is shared by page and API. It reads the state of the election and its jobs once
-// for all requests, removes secrets for callers without the token, and carries out orders, a few
-// at a time.
+// Package state reads the state of the election and its jobs once for all requests of the page and the API. It also removes secrets for
+// callers without the token, and carries out a few orders at a time.
+//
+//	Source      gathers a Snapshot; State calls it once for all requests that wait, and at most twice per second unless there are orders
+//	State       stores the last answer of the Source, and gives this answer to all requests
+//	Update      the state for the readers of the feed, about once per second, in the form for callers with and without the token
+//	Public      the part of a state that callers without the token may see
+//	Bounded     a Node whose answers are cut to limits, because any client may have written the texts in Redis
+//	Supervised  carries out the orders of identified callers, a few at a time, and logs each order
+//
+// The invariants:
+//
+//   - A request waits 1.5 s at most for the Source, but only 0.8 s at most if the Source has never answered yet.
+//   - After an order the next request gathers the state again, because the order has changed the state.
+//   - An order continues if its client hangs up, but not longer than [web.OrderWithin], and not after the end of the server.
+//
+// What fails, and what then:
+//
+//   - The Source is slow or fails: the request gets the last good state, with its age and the reason. If there was no good state yet,
+//     the request gets the node's own state, without an answer of a server.
+//   - The Source hangs: the attempt ends after [SourceTimeout], and the next request begins a new attempt.
+//   - The Source or an order panics: the panic is logged and becomes an error, so that the daemon continues to lead.
+//   - Too many orders are in progress: a further order is refused at once, and the caller may give it again.
 package state
 
 import (
@@ -20,55 +40,57 @@ import (
 )
 
 const (
-	// defaultPatience bounds a request's wait for the Source. With rendering, and on a
-	// slow machine, the answer still comes within the promised two seconds.
+	// defaultPatience is the maximum time that a request waits for the Source. With this limit the answer comes within the promised two
+	// seconds, even if a slow machine renders the answer.
 	defaultPatience = 1500 * time.Millisecond
-	// unknownPatience bounds the wait until the Source first answers: after it, requests get the configured state.
+	// unknownPatience is the maximum time that a request waits for the Source if the Source has never answered. After that time, the
+	// request gets the state that the configuration describes.
 	unknownPatience = 800 * time.Millisecond
-	// SourceTimeout ends an attempt to gather the state, so that a new attempt can begin.
+	// SourceTimeout is the time limit of one attempt to gather the state, so that a new attempt can begin.
 	SourceTimeout = 5 * time.Second
-	// shareFor is how long a Snapshot serves further requests: Redis is read at most
-	// twice a second, with any number of open pages.
+	// shareFor is how long a Snapshot is used for further requests. So Redis is read at most twice per second if there are no orders,
+	// regardless of the number of open pages.
 	shareFor = 500 * time.Millisecond
 )
 
-// Source gathers a Snapshot. It must return soon after ctx ends. Together with an
-// error it may return a Snapshot of the node's own knowledge (NodeID, Version, LockKey,
-// Role, Redis, and Jobs as configured). The last known state completes it.
+// Source gathers a Snapshot. It must return soon after ctx ends. If it returns an error, it may also return a Snapshot with the data that
+// the node itself knows (NodeID, Version, LockKey, Role, Redis, and Jobs as configured). The other data then comes from the last known
+// state.
 type Source func(ctx context.Context) (diagnose.Snapshot, error)
 
-// Own returns the node's state without asking a server: its identity and its configuration. It must not block.
+// Own returns the node's state without asking a server. The state contains the node's identity and configuration. Own must not block.
 type Own func() diagnose.Snapshot
 
-// Config has the parts and settings of a State.
+// Config contains the parts and settings of a State.
 type Config struct {
 	Source          Source
 	Own             Own           // may be nil
 	Leading         func() bool   // whether this node leads, from memory
 	NodeID, Version string        // shown until the Source first answers
-	Patience        time.Duration // 0: 1.5 s
+	Patience        time.Duration // 0 means 1.5 s
 	Log             *zap.Logger
 }
 
-// State asks a Source, one request at a time, and remembers the last good answer.
+// State asks a Source once for all requests that wait, and stores the last good answer. A new call of the Source may begin during an
+// earlier call only after an order.
 type State struct {
 	Config
 	live *web.Feeds[struct{}, *Update]
 
-	Life context.Context // ends when the server does
+	Life context.Context // ends when the server ends
 	stop context.CancelFunc
 	busy sync.WaitGroup
 
 	mu      sync.Mutex
 	last    diagnose.Snapshot // the last good answer
-	known   bool              // last is set
-	at      time.Time         // when it came
-	current diagnose.Snapshot // the last answer, good or not
-	asked   time.Time         // when current came
-	flight  chan struct{}     // closed when the attempt under way ends; nil without one
+	known   bool              // whether last is set
+	at      time.Time         // the time of last
+	current diagnose.Snapshot // the last answer, which may be an error
+	asked   time.Time         // the time of current
+	flight  chan struct{}     // closed when the attempt in progress ends; nil if there is none
 }
 
-// New returns a State of c.
+// New returns a State with the configuration c.
 func New(c Config) *State {
 	if c.Patience <= 0 {
 		c.Patience = defaultPatience
@@ -79,15 +101,15 @@ func New(c Config) *State {
 	return w
 }
 
-// Snapshot returns the Source's answer, completed from the node's memory. The second result is false
-// until the Source has answered once without an error.
+// Snapshot returns the Source's answer, completed with data from the node's memory. The second result is false until the Source has
+// answered once without an error.
 func (w *State) Snapshot(ctx context.Context) (diagnose.Snapshot, bool) {
 	snap, known := w.read(ctx)
 	if snap.NodeID == "" {
 		snap.NodeID, snap.Version = w.NodeID, w.Version
 	}
 	if snap.Error != "" {
-		// The node knows its own role without Redis, and the last known role may be out of date.
+		// The node knows its own role even if Redis does not answer, and the last known role may be out of date.
 		snap.Role = diagnose.RoleConnecting
 		if w.Leading() {
 			snap.Role = diagnose.RoleLeading
@@ -96,8 +118,8 @@ func (w *State) Snapshot(ctx context.Context) (diagnose.Snapshot, bool) {
 	return diagnose.Aged(snap), known
 }
 
-// read returns the current state, or after w.patience the last known one with the
-// reason. ok is false until the Source has answered once without an error.
+// read returns the current state. After w.patience it returns the last known state, with the reason why it is not up to date. ok is false
+// until the Source has answered once without an error.
 func (w *State) read(ctx context.Context) (s diagnose.Snapshot, ok bool) {
 	flight := w.join()
 	if flight != nil {
@@ -129,8 +151,8 @@ func (w *State) patience() time.Duration {
 	return min(w.Patience, unknownPatience)
 }
 
-// join returns the attempt under way, or starts one. It returns nil if the last answer is
-// young enough to be used again, or the server has ended.
+// join returns a channel that is closed when the present attempt to gather the state ends. If there is no attempt, join starts one. It
+// returns nil if the last answer is recent enough to be used again, or if the server has ended.
 func (w *State) join() chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,7 +171,7 @@ func (w *State) join() chan struct{} {
 		if w.flight == flight {
 			w.flight = nil
 			w.take(s, err)
-		} else if !w.known { // an order came meanwhile: this answer may be older than the order
+		} else if !w.known { // an order came in the meantime, so this answer may be older than the order
 			w.take(s, err)
 			w.asked = time.Time{}
 		}
@@ -158,15 +180,15 @@ func (w *State) join() chan struct{} {
 	return flight
 }
 
-// Outdate makes the next request gather the state again, since an order has changed it.
+// Outdate makes the next request gather the state again, because an order has changed the state.
 func (w *State) Outdate() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked, w.flight = time.Time{}, nil
 }
 
-// ask calls the Source. It runs outside of any request, so it must recover from a panic:
-// that would end the daemon and its leadership.
+// ask calls the Source. It runs outside of any request, so it must recover from a panic, which would otherwise end the daemon and its
+// leadership.
 func (w *State) ask() (s diagnose.Snapshot, err error) {
 	ctx, cancel := context.WithTimeout(w.Life, SourceTimeout)
 	defer cancel()
@@ -179,7 +201,7 @@ func (w *State) ask() (s diagnose.Snapshot, err error) {
 	return w.Source(ctx)
 }
 
-// take stores an answer. The caller holds w.mu.
+// take stores an answer of the Source. The caller holds w.mu.
 func (w *State) take(s diagnose.Snapshot, err error) {
 	w.asked = time.Now()
 	s = operate.Bounded(s)
@@ -192,7 +214,7 @@ func (w *State) take(s diagnose.Snapshot, err error) {
 	w.current = complete(w.lastKnown(err.Error()), s)
 }
 
-// complete copies the node's own knowledge into old.
+// complete copies the data that the node itself knows from the Snapshot own into the Snapshot old.
 func complete(old, own diagnose.Snapshot) diagnose.Snapshot {
 	if own.NodeID == "" {
 		return old
@@ -205,8 +227,8 @@ func complete(old, own diagnose.Snapshot) diagnose.Snapshot {
 	return old
 }
 
-// lastKnown returns the last good Snapshot with its age, or without one the node's own.
-// Its Error has the reason why there is no newer one. The caller holds w.mu.
+// lastKnown returns the last good Snapshot with its age. If there is none, it returns the node's own Snapshot. The field Error contains the
+// reason why there is no newer Snapshot. The caller holds w.mu.
 func (w *State) lastKnown(reason string) diagnose.Snapshot {
 	s := w.last
 	switch {
@@ -219,9 +241,10 @@ func (w *State) lastKnown(reason string) diagnose.Snapshot {
 	return s
 }
 
-// Begin runs f, and the server waits for it at its end; false: the server has ended, and f is not called.
+// Begin runs f in a goroutine, and the server does not end before f has returned. If the server has ended, Begin returns false and does not
+// call f.
 func (w *State) Begin(f func()) bool {
-	w.mu.Lock() // End ends Life under it
+	w.mu.Lock() // End ends Life while it holds w.mu
 	defer w.mu.Unlock()
 	if w.Life.Err() != nil {
 		return false
@@ -230,14 +253,15 @@ func (w *State) Begin(f func()) bool {
 	return true
 }
 
-// End ends the attempt under way and prevents further ones.
+// End cancels the present attempt to gather the state, and prevents further attempts.
 func (w *State) End() {
-	w.mu.Lock() // join reads Life under it
+	w.mu.Lock() // join reads Life while it holds w.mu
 	defer w.mu.Unlock()
 	w.stop()
 }
 
-// Wait waits for the attempt under way, and for what Begin started. It fails when ctx ends first.
+// Wait waits for the present attempt to gather the state, and for the functions that Begin has started. It returns an error if ctx ends
+// first.
 func (w *State) Wait(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() { w.busy.Wait(); close(done) }()
@@ -245,6 +269,6 @@ func (w *State) Wait(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("gathering the status does not end: %w", ctx.Err())
+		return fmt.Errorf("collecting the status takes too long: %w", ctx.Err())
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"baton/internal/text"
 )
 
-// An order may come while the state is gathered: what that finds may be how it was before.
+// TestWhoGaveAnOrderSeesWhatItDid checks an order that comes while the state is being gathered, because that state may be from before the
+// order.
 func TestWhoGaveAnOrderSeesWhatItDid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var state atomic.Int64

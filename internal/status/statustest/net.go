@@ -9,14 +9,13 @@ import (
 	"time"
 )
 
-// Pipes is a listener whose connections buffer nothing: whoever does not read holds up
-// whoever writes.
+// Pipes is a listener whose connections have no buffer. So each write waits until the other side reads.
 type Pipes struct {
 	dialled chan net.Conn
 	closed  chan struct{}
 }
 
-// Accept is a [net.Listener]'s.
+// Accept implements [net.Listener].
 func (p *Pipes) Accept() (net.Conn, error) {
 	select {
 	case conn := <-p.dialled:
@@ -26,22 +25,22 @@ func (p *Pipes) Accept() (net.Conn, error) {
 	}
 }
 
-// Close is a [net.Listener]'s.
+// Close implements [net.Listener].
 func (p *Pipes) Close() error {
 	close(p.closed)
 	return nil
 }
 
-// Addr is a [net.Listener]'s.
+// Addr implements [net.Listener].
 func (p *Pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 7), Port: 9747} }
 
-// NewPipes returns one without connections.
+// NewPipes returns a Pipes without connections.
 func NewPipes() *Pipes { return &Pipes{make(chan net.Conn), make(chan struct{})} }
 
-// Dial has it accept a connection.
+// Dial makes the listener accept the connection conn.
 func (p *Pipes) Dial(conn net.Conn) { p.dialled <- conn }
 
-// Send is a client that sends a text, and then does nothing more.
+// Send connects a client that sends a text, and then does nothing more.
 func (p *Pipes) Send(t *testing.T, text string) {
 	client, server := net.Pipe()
 	t.Cleanup(func() { _ = client.Close() })
@@ -49,7 +48,7 @@ func (p *Pipes) Send(t *testing.T, text string) {
 	go func() { _, _ = io.WriteString(client, text) }()
 }
 
-// Listen returns a listener on a free port of loopback.
+// Listen returns a listener on a free loopback port.
 func Listen(t *testing.T) net.Listener {
 	t.Helper()
 	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -59,7 +58,7 @@ func Listen(t *testing.T) net.Listener {
 	return ln
 }
 
-// Within fails the test if c does not deliver in time.
+// Within returns the next value of c. It fails the test if no value arrives in time.
 func Within[T any](t *testing.T, c <-chan T, what string) T {
 	t.Helper()
 	select {
@@ -71,13 +70,14 @@ func Within[T any](t *testing.T, c <-chan T, what string) T {
 	}
 }
 
-// SlowReader takes what it is sent, or does not.
+// SlowReader is a response writer that can block writes, as if its client did not read.
 type SlowReader struct {
 	*httptest.ResponseRecorder
-	block chan struct{} // nil: it takes everything
+	block chan struct{} // if nil, every write succeeds immediately
 }
 
-// NewSlowReader returns one that takes nothing until block is closed; nil: it takes everything.
+// NewSlowReader returns a SlowReader. Its writes block until the channel block is closed, and then fail. If block is nil, every write
+// succeeds.
 func NewSlowReader(block chan struct{}) *SlowReader {
 	return &SlowReader{ResponseRecorder: httptest.NewRecorder(), block: block}
 }
@@ -90,5 +90,5 @@ func (w *SlowReader) Write(p []byte) (int, error) {
 	return w.ResponseRecorder.Write(p)
 }
 
-// SetWriteDeadline does nothing.
+// SetWriteDeadline does nothing. It exists because a [http.ResponseController] calls it.
 func (w *SlowReader) SetWriteDeadline(time.Time) error { return nil }

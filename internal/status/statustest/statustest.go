@@ -1,4 +1,4 @@
-// Package statustest has states, nodes and clients for tests of page, API and server.
+// Package statustest contains states, nodes and clients for tests of the status page, its API and its server.
 package statustest
 
 import (
@@ -16,11 +16,10 @@ import (
 	"baton/internal/text"
 )
 
-// Hostile is a text that would run, break out of an attribute, or blank the page
-// if it were not escaped.
+// Hostile is a text that would run as a script, end an attribute, or make the page blank if it were not escaped.
 const Hostile = `"><script>alert(1)</script></style><img src=x onerror='alert(2)'>{{.}}`
 
-// Sample is a state with a bit of everything, as of now.
+// Sample returns a state with many kinds of content, for the time now.
 func Sample(now time.Time) diagnose.Snapshot {
 	shanghai := time.FixedZone("CST", 8*3600)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
@@ -75,47 +74,50 @@ func Sample(now time.Time) diagnose.Snapshot {
 	}
 }
 
-// Shelf is a node that answers what a test has put there.
-type Shelf struct {
-	operate.Node // answers nothing else
+// FakeNode is a node that returns the answers that a test has stored in it.
+type FakeNode struct {
+	operate.Node // other methods are not implemented
 	PastEvents   []diagnose.Event
-	OtherEvents  map[string][]diagnose.Event // of further locks
+	OtherEvents  map[string][]diagnose.Event // the events of further locks
 	Entries      []operate.Entry
 	Output       operate.Printed
 	Waiting      []operate.Letter
+	Deleted      []operate.DeletedRow
+	KeptRows     map[string]operate.KeptCount // by job
 	Grouped      []operate.LetterReason
 	Measured     []operate.Sample
 	Latest       map[string][]operate.Brief
 	Asked        func(string)
+	Accepts      operate.Acceptance
 
-	LettersErr error
+	LettersErr, AcceptsErr error
 }
 
-func (s *Shelf) tell(what string) {
+func (s *FakeNode) tell(what string) {
 	if s.Asked != nil {
 		s.Asked(what)
 	}
 }
 
-// History is an [operate.Node]'s.
-func (s *Shelf) History(_ context.Context, _, before string, n int) ([]operate.Entry, error) {
+// History implements [operate.Node].
+func (s *FakeNode) History(_ context.Context, _, before string, n int) ([]operate.Entry, error) {
 	s.tell("history")
 	from := 0
 	for i, e := range s.Entries {
-		if before != "" && e.ID >= before { // all have as many digits
+		if before != "" && e.ID >= before { // all ids have the same number of digits
 			from = i + 1
 		}
 	}
 	return s.Entries[from:min(from+n, len(s.Entries))], nil
 }
 
-// Events is an [operate.Node]'s.
-func (s *Shelf) Events(_ context.Context, n int) ([]diagnose.Event, error) {
+// Events implements [operate.Node].
+func (s *FakeNode) Events(_ context.Context, n int) ([]diagnose.Event, error) {
 	return s.PastEvents[:min(n, len(s.PastEvents))], nil
 }
 
-// LockEvents is an [operate.Node]'s.
-func (s *Shelf) LockEvents(_ context.Context, n int) (map[string][]diagnose.Event, error) {
+// LockEvents implements [operate.Node].
+func (s *FakeNode) LockEvents(_ context.Context, n int) (map[string][]diagnose.Event, error) {
 	s.tell("lock events")
 	all := map[string][]diagnose.Event{}
 	for lock, events := range s.OtherEvents {
@@ -124,14 +126,14 @@ func (s *Shelf) LockEvents(_ context.Context, n int) (map[string][]diagnose.Even
 	return all, nil
 }
 
-// Printed is an [operate.Node]'s.
-func (s *Shelf) Printed(context.Context, string, string) (operate.Printed, error) {
+// Printed implements [operate.Node].
+func (s *FakeNode) Printed(context.Context, string, string) (operate.Printed, error) {
 	s.tell("output")
 	return s.Output, nil
 }
 
-// Letters is an [operate.Node]'s.
-func (s *Shelf) Letters(_ context.Context, f operate.LetterFilter, n int) ([]operate.Letter, error) {
+// Letters implements [operate.Node].
+func (s *FakeNode) Letters(_ context.Context, f operate.LetterFilter, n int) ([]operate.Letter, error) {
 	s.tell("letters")
 	if f.Reason != "" {
 		var found []operate.Letter
@@ -145,26 +147,49 @@ func (s *Shelf) Letters(_ context.Context, f operate.LetterFilter, n int) ([]ope
 	return s.Waiting[:min(n, len(s.Waiting))], s.LettersErr
 }
 
-// Reasons is an [operate.Node]'s.
-func (s *Shelf) Reasons(context.Context, operate.LetterFilter) ([]operate.LetterReason, error) {
+// Reasons implements [operate.Node].
+func (s *FakeNode) Reasons(context.Context, operate.LetterFilter) ([]operate.LetterReason, error) {
 	s.tell("reasons")
 	return s.Grouped, s.LettersErr
 }
 
-// Samples is an [operate.Node]'s.
-func (s *Shelf) Samples(context.Context, time.Time) ([]operate.Sample, error) {
+// DeletedRows implements [operate.Node].
+func (s *FakeNode) DeletedRows(_ context.Context, f operate.RowFilter, n int) ([]operate.DeletedRow, error) {
+	for _, row := range s.Deleted {
+		if row.ID == f.ID {
+			return []operate.DeletedRow{row}, nil
+		}
+	}
+	if f.ID != 0 {
+		return nil, operate.ErrNoRow
+	}
+	return s.Deleted[:min(n, len(s.Deleted))], nil
+}
+
+// Kept implements [operate.Node].
+func (s *FakeNode) Kept(_ context.Context, job string) (operate.KeptCount, error) {
+	return s.KeptRows[job], nil
+}
+
+// Acceptance implements [operate.Node].
+func (s *FakeNode) Acceptance(context.Context, string) (operate.Acceptance, error) {
+	return s.Accepts, s.AcceptsErr
+}
+
+// Samples implements [operate.Node].
+func (s *FakeNode) Samples(context.Context, time.Time) ([]operate.Sample, error) {
 	s.tell("samples")
 	return s.Measured, nil
 }
 
-// Recent is an [operate.Node]'s.
-func (s *Shelf) Recent(context.Context) (map[string][]operate.Brief, error) {
+// Recent implements [operate.Node].
+func (s *FakeNode) Recent(context.Context) (map[string][]operate.Brief, error) {
 	s.tell("recent")
 	return s.Latest, nil
 }
 
-// Large is an installation of that many jobs, nodes and history entries, with an hour of samples.
-func Large(now time.Time, jobs, nodes, entries int) (diagnose.Snapshot, *Shelf) {
+// Large returns an installation with the given numbers of jobs, nodes and history entries, and with samples of one hour.
+func Large(now time.Time, jobs, nodes, entries int) (diagnose.Snapshot, *FakeNode) {
 	s := Sample(now)
 	s.Jobs, s.Nodes, s.Events, s.Stores = nil, nil, nil, nil
 	for i := range jobs {
@@ -190,7 +215,7 @@ func Large(now time.Time, jobs, nodes, entries int) (diagnose.Snapshot, *Shelf) 
 			false: "stepped_down"}[i%2 == 0], NodeID: node, Epoch: int64(1753192331043 - i),
 			Reason: "asked by alice: upgrade to the next version"})
 	}
-	d := &Shelf{Latest: map[string][]operate.Brief{}, OtherEvents: map[string][]diagnose.Event{}}
+	d := &FakeNode{Latest: map[string][]operate.Brief{}, OtherEvents: map[string][]diagnose.Event{}}
 	addLocks(&s, d, now)
 	for i, j := range s.Jobs {
 		d.Latest[j.Name] = latestOf(j, i, now)
@@ -227,9 +252,10 @@ func Large(now time.Time, jobs, nodes, entries int) (diagnose.Snapshot, *Shelf) 
 	return s, d
 }
 
-// addLocks adds two locks of some jobs: one that is handed over now and then, and one whose leaders die.
-func addLocks(s *diagnose.Snapshot, d *Shelf, now time.Time) {
-	term := func(lock, node string, from, to time.Duration, end string) { // the newest first
+// addLocks adds two separate locks that some jobs use. The first lock is handed over from time to time, and the leaders of the second lock
+// die.
+func addLocks(s *diagnose.Snapshot, d *FakeNode, now time.Time) {
+	term := func(lock, node string, from, to time.Duration, end string) { // the newest event first
 		events := []diagnose.Event{{At: now.Add(-from), Event: "won", NodeID: node, Epoch: now.Add(-from).UnixMilli()}}
 		if end != "" {
 			events = append([]diagnose.Event{{At: now.Add(-to), Event: end, NodeID: node, Epoch: events[0].Epoch}}, events...)
@@ -253,12 +279,12 @@ func addLocks(s *diagnose.Snapshot, d *Shelf, now time.Time) {
 	slices.SortFunc(s.Locks, func(a, b diagnose.Lock) int { return strings.Compare(a.Key, b.Key) })
 }
 
-// vary makes some of many jobs others than most: commands, failing, late, running, paused.
+// vary changes some of the jobs: they run commands, or they are failing, late, running or paused.
 func vary(jobs []diagnose.Job, now time.Time) {
 	if len(jobs) < 100 {
 		return
 	}
-	for i := 7; i < len(jobs); i += 10 { // commands
+	for i := 7; i < len(jobs); i += 10 { // these jobs run commands
 		j := &jobs[i]
 		j.Name, j.Command, j.Backlog, j.LagSeconds = fmt.Sprintf("report-%03d", i), true, nil, nil
 		j.Schedule, j.ScheduleWords, j.Target = "30 2 * * *", "every day at 02:30", "/usr/bin/report --yesterday"
@@ -281,7 +307,7 @@ func vary(jobs []diagnose.Job, now time.Time) {
 	}
 }
 
-// latestOf are the latest runs of the i-th of many jobs.
+// latestOf returns invented runs for the job j, which is the i-th of many jobs.
 func latestOf(j diagnose.Job, i int, now time.Time) (runs []operate.Brief) {
 	const n = operate.MostRecent
 	for k := range n {
@@ -303,19 +329,19 @@ func latestOf(j diagnose.Job, i int, now time.Time) (runs []operate.Brief) {
 	return runs
 }
 
-// Get asks h without a network in between.
+// Get sends a GET request for path to the handler h, without a network.
 func Get(h http.Handler, path string) *httptest.ResponseRecorder {
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, path, nil))
 	return rec
 }
 
-// Fixed is a source of one state.
+// Fixed returns a source that always returns the state s.
 func Fixed(s diagnose.Snapshot) func(context.Context) (diagnose.Snapshot, error) {
 	return func(context.Context) (diagnose.Snapshot, error) { return s, nil }
 }
 
-// Absurd is a state as somebody with access to Redis may have made it.
+// Absurd returns a state with impossible values, which someone with access to Redis could write.
 func Absurd(now time.Time) diagnose.Snapshot {
 	far, huge, lag := time.UnixMilli(math.MaxInt64), strings.Repeat("ü", 5<<20), math.Inf(1)
 	s := Sample(now)

@@ -6,13 +6,14 @@ import (
 	"net/http"
 )
 
-// TakeBody reads the whole body. A read error appears again at the end of the new body.
+// TakeBody reads the whole body of a request into memory, and reports whether this succeeded. If reading fails, the request's new body
+// returns the same error after the bytes that were read.
 func TakeBody(r *http.Request) (whole bool) {
 	if r.Body == nil {
 		return true
 	}
 	conn := connectionOf(r)
-	conn.wait() // for the sender
+	conn.wait() // waits for the sender
 	body, err := io.ReadAll(r.Body)
 	conn.resume()
 	r.Body, r.ContentLength = io.NopCloser(io.MultiReader(bytes.NewReader(body), broken{err})), int64(len(body))
@@ -22,7 +23,7 @@ func TakeBody(r *http.Request) (whole bool) {
 	return err == nil
 }
 
-// broken is the end of a body; it returns the error of a failed read.
+// broken is the end of a body. It returns the error of a failed read.
 type broken struct{ err error }
 
 func (b broken) Read([]byte) (int, error) {

@@ -12,28 +12,26 @@ import (
 	"go.uber.org/zap"
 )
 
-// A new connection does not show its request yet, so the listener cannot reserve connections
-// for probes and scrapes. Instead it makes room by closing a connection that waits for its
-// client: for a request, or until the client reads the answer. A client that sends its request
-// at once, as a probe does, is therefore always served, even among many idle clients. The
-// listener never refuses a new client for others of its address: many clients share the
-// address of a proxy or of loopback.
+// A new connection does not show its request yet, so the listener cannot reserve connections for probes and scrapes. Instead the listener
+// makes room by closing a connection that waits for its client: for a request, or for the client to read the answer. A client that sends
+// its request immediately, such as a probe, is therefore always served, even among many idle clients. The listener never refuses a new
+// client because of other clients with the same address, because many clients share the address of a proxy or of loopback.
 const (
-	// MaxConnections bounds the file descriptors that clients of one listener can hold: the
-	// process needs some for Redis and databases. The limits of requests served at a time
-	// are lower, one for each kind.
+	// MaxConnections is the maximum number of connections of one listener. It limits the file descriptors of clients, because the process
+	// also needs file descriptors for Redis and databases. The number of concurrent requests has lower limits, one for each kind of
+	// request.
 	MaxConnections = 512
-	// MaxIdle bounds the connections that wait for their clients, MaxIdleOfOne those of one address.
+	// MaxIdle is the maximum number of connections that wait for their clients, and MaxIdleOfOne is the maximum for one address.
 	MaxIdle      = 128
 	MaxIdleOfOne = 32
 )
 
 type connectionLimits struct {
 	all, idle, idleOfOne int
-	Grace                time.Duration // the time that every client has to send its request
+	Grace                time.Duration // the minimum time that every client has to send its request
 }
 
-// LimitListener accepts connections within limits. Further ones wait in the kernel's queue.
+// LimitListener returns a listener that accepts connections within the limits l. Further connections wait in the kernel's queue.
 func LimitListener(ln net.Listener, l Limits, log *zap.Logger) net.Listener {
 	return &limitedListener{
 		Listener: ln, limits: l, log: log, waiting: list.New(), idle: map[netip.Prefix]int{}, room: make(chan struct{},
@@ -45,32 +43,32 @@ type limitedListener struct {
 	net.Listener
 	limits Limits
 	log    *zap.Logger
-	room   chan struct{} // has a value when a connection has ended
+	room   chan struct{} // receives a value when a connection has ended
 	closed chan struct{}
 	once   sync.Once
 	full   Throttle
 
 	mu      sync.Mutex
 	open    int
-	waiting *list.List           // the connections that wait for their clients, the oldest wait first
+	waiting *list.List           // the connections that wait for their clients; the connection that has waited longest is the first
 	idle    map[netip.Prefix]int // the number of waiting connections of each address
-	evicted []*limitedConn       // closed, not logged yet
+	evicted []*limitedConn       // closed connections that are not logged yet
 }
 
-// limitedConn is a connection of a limitedListener. A nil one has no limits.
+// limitedConn is a connection of a limitedListener. A nil limitedConn has no limits.
 type limitedConn struct {
 	net.Conn
 	of   *limitedListener
 	from netip.Prefix
 
-	// Guarded by of.mu.
-	reasons int // counts the waits for the client
+	// The fields below are protected by of.mu.
+	reasons int // the number of reasons to wait for the client
 	since   time.Time
-	place   *list.Element // in of.waiting; nil while the server works
+	place   *list.Element // the position in of.waiting; nil while the server works
 	gone    bool
 }
 
-// Accept waits until there is room. It makes room by closing connections of slow clients.
+// Accept waits until there is room for a connection. It makes room by closing the connections of slow clients.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	for wait := l.makeRoom(); wait > 0; wait = l.makeRoom() {
 		l.logEvicted()
@@ -85,7 +83,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = noticeVanished(conn, l.limits.Vanished) // fails only on a closed connection, which the server notices anyway
+	_ = noticeVanished(conn, l.limits.Vanished) // fails only if the connection is closed, which the server notices in any case
 	c := &limitedConn{Conn: conn, of: l, from: NetworkOf(conn.RemoteAddr().String())}
 	l.mu.Lock()
 	l.open++
@@ -101,13 +99,13 @@ func (l *limitedListener) Close() error {
 	return l.Listener.Close()
 }
 
-// makeRoom closes connections until there is room for another one. If it cannot yet, it
-// returns the wait before the next attempt.
+// makeRoom closes connections until there is room for another connection. If it cannot close any connection yet, it returns the time to
+// wait before the next attempt.
 func (l *limitedListener) makeRoom() (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.waiting.Len() >= l.limits.Connections.idle || l.open >= l.limits.Connections.all {
-		var worst *limitedConn // the oldest connection of the address with the most
+		var worst *limitedConn // the oldest connection of the address with the most waiting connections
 		for e := l.waiting.Front(); e != nil; e = e.Next() {
 			if c := connectionAt(e); worst == nil || l.idle[c.from] > l.idle[worst.from] {
 				worst = c
@@ -123,7 +121,7 @@ func (l *limitedListener) makeRoom() (wait time.Duration) {
 	return 0
 }
 
-// makeRoomOf closes the oldest connections of an address that has too many.
+// makeRoomOf closes the oldest waiting connections of the given address, if this address has too many waiting connections.
 func (l *limitedListener) makeRoomOf(from netip.Prefix) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,26 +129,26 @@ func (l *limitedListener) makeRoomOf(from netip.Prefix) {
 	for e := l.waiting.Front(); e != nil && l.idle[from] > l.limits.Connections.idleOfOne; e = next {
 		next = e.Next()
 		if c := connectionAt(e); c.from == from && l.evict(c) > 0 {
-			return // those after it have waited less
+			return // the connections behind this one have waited for a shorter time
 		}
 	}
 }
 
 func connectionAt(e *list.Element) *limitedConn { return e.Value.(*limitedConn) } //nolint:forcetypeassert // the list has nothing else
 
-// evict closes a waiting connection. Before its grace is over it does not, and returns the
-// rest of the grace. The caller holds l.mu.
+// evict closes a waiting connection. If the connection's grace time is not over, evict does not close the connection and returns the rest
+// of that time. The caller holds l.mu.
 func (l *limitedListener) evict(c *limitedConn) (wait time.Duration) {
 	if wait := l.limits.Connections.Grace - time.Since(c.since); wait > 0 {
 		return wait
 	}
 	l.forget(c)
-	_ = c.Conn.Close() // its handler gets an error
+	_ = c.Conn.Close() // the handler of the connection gets an error
 	l.evicted = append(l.evicted, c)
 	return 0
 }
 
-// logEvicted logs the evicted connections without the lock, since logging may be slow.
+// logEvicted logs the closed connections. It does not hold the mutex l.mu while it logs, because logging may be slow.
 func (l *limitedListener) logEvicted() {
 	l.mu.Lock()
 	evicted := l.evicted
@@ -158,13 +156,14 @@ func (l *limitedListener) logEvicted() {
 	l.mu.Unlock()
 	for _, c := range evicted {
 		l.full.Log(func(count int) {
-			l.log.Warn("connections were closed to make room: clients hold too many, and neither send a request nor read an answer",
+			l.log.Warn("connections were closed to make room: clients hold too many connections without sending a request or "+
+				"reading an answer",
 				zap.String("address", c.Conn.RemoteAddr().String()), zap.Int("count", count))
 		})
 	}
 }
 
-// forget stops counting a connection. The caller holds l.mu.
+// forget removes a connection from all counts. The caller holds l.mu.
 func (l *limitedListener) forget(c *limitedConn) {
 	if c.gone {
 		return
@@ -178,7 +177,7 @@ func (l *limitedListener) forget(c *limitedConn) {
 	}
 }
 
-// wait marks the start of a wait for the client.
+// wait records that the connection begins to wait for its client.
 func (c *limitedConn) wait() {
 	if c == nil {
 		return
@@ -191,7 +190,7 @@ func (c *limitedConn) wait() {
 	}
 }
 
-// resume ends a wait. It reports whether the connection is still open.
+// resume records that the connection no longer waits for its client. It reports whether the connection is still open.
 func (c *limitedConn) resume() bool {
 	if c == nil {
 		return true
@@ -204,7 +203,7 @@ func (c *limitedConn) resume() bool {
 	return !c.gone
 }
 
-// unlist removes a connection from the waiting ones. The caller holds c.of.mu.
+// unlist removes a connection from the list of waiting connections. The caller holds c.of.mu.
 func (c *limitedConn) unlist() {
 	if c.place == nil {
 		return
@@ -239,26 +238,27 @@ func WithConnection(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, conn)
 }
 
-// connectionOf returns the connection of a request; nil if it has no limits.
+// connectionOf returns the connection of a request. It returns nil if the connection has no limits.
 func connectionOf(r *http.Request) *limitedConn {
 	c, _ := r.Context().Value(connectionKey{}).(*limitedConn)
 	return c
 }
 
-// InTurn counts every connection as waiting for its client, except while its request is served.
+// InTurn returns a handler that serves requests with next. While next runs, the request's connection does not count as waiting for its
+// client.
 func InTurn(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := connectionOf(r)
 		if !c.resume() {
-			return // no answer would reach its client
+			return // no answer would reach the client
 		}
 		defer c.wait()
 		next.ServeHTTP(w, r)
 	})
 }
 
-// NetworkOf returns the network of a remote address: an IPv4 address alone, or the /64 that
-// an IPv6 client usually owns. All texts that are no address share the zero prefix.
+// NetworkOf returns the network of a remote address. The network of an IPv4 address is the address alone. The network of an IPv6 address is
+// its /64, which one client usually owns. For a text that is no address, NetworkOf returns the zero prefix.
 func NetworkOf(address string) (from netip.Prefix) {
 	if at, err := netip.ParseAddrPort(address); err == nil {
 		const network = 64

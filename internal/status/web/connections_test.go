@@ -14,7 +14,7 @@ import (
 	"baton/internal/status/statustest"
 )
 
-// accepting hands out what a listener accepts.
+// accepting returns a channel with the connections that a listener accepts.
 func accepting(t *testing.T, ln net.Listener) <-chan *limitedConn {
 	t.Helper()
 	accepted := make(chan *limitedConn, 100)
@@ -32,7 +32,7 @@ func accepting(t *testing.T, ln net.Listener) <-chan *limitedConn {
 	return accepted
 }
 
-// addressed is a connection from an address that a test makes up.
+// addressed is a connection from an address that the test chooses.
 type addressed struct {
 	net.Conn
 	from string
@@ -58,7 +58,7 @@ func TestRoomIsMadeByWhoeverHasMostAndWaitsLongest(t *testing.T) {
 		a, b, c := dial("192.0.2.1"), dial("192.0.2.2"), dial("192.0.2.2")
 		time.Sleep(2 * time.Second)
 		d := dial("192.0.2.3")
-		synctest.Wait() // there is room for another one: of whoever has most, the oldest
+		synctest.Wait() // the oldest connection of the address with the most was closed
 		if a.gone || !b.gone || c.gone || d.gone {
 			t.Errorf("gone: %v %v %v %v, want the second", a.gone, b.gone, c.gone, d.gone)
 		}
@@ -100,7 +100,7 @@ func TestAnAddressHasSoManyConnectionsThatWait(t *testing.T) {
 		}
 		synctest.Wait()
 		for i, c := range all {
-			if c.gone != (i < 10) { // the newest is always let in: others may be behind the same proxy
+			if c.gone != (i < 10) { // the newest connection is always accepted, because other clients may be behind the same proxy
 				t.Errorf("connection %d is gone: %v", i, c.gone)
 			}
 		}
@@ -121,7 +121,7 @@ func TestConnectionsAreLimitedAndFreedAgain(t *testing.T) {
 		t.Cleanup(func() { _ = conn.Close() })
 	}
 	first := statustest.Within(t, accepted, "the first")
-	first.resume() // both are served
+	first.resume() // requests of both connections are served
 	second := statustest.Within(t, accepted, "the second")
 	second.resume()
 	select {
@@ -130,7 +130,7 @@ func TestConnectionsAreLimitedAndFreedAgain(t *testing.T) {
 	case <-time.After(100 * time.Millisecond):
 	}
 	_ = first.Close()
-	_ = first.Close() // net/http may close twice; that must not free two places
+	_ = first.Close() // net/http may close a connection twice, which must not free two places
 	third := statustest.Within(t, accepted, "the third, once there is room")
 	_, _ = second.Close(), third.Close()
 	_ = ln.Close()

@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// takeWithin bounds the time for writing one event to a reader.
+// takeWithin is the time limit for writing one event to a reader.
 const takeWithin = 5 * time.Second
 
-// EventStream writes server-sent events. Send fails for a reader that does not take them in time.
+// EventStream writes server-sent events. Send fails if the reader does not accept an event in time.
 type EventStream struct {
 	w http.ResponseWriter
 	c *http.ResponseController
 }
 
-// NewEventStream removes the server's read deadline from a request: that is meant for pages.
+// NewEventStream removes the server's read deadline from a request, because that deadline is meant for pages.
 func NewEventStream(w http.ResponseWriter) *EventStream {
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not hold events back
+	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not delay events
 	e := &EventStream{w: w, c: http.NewResponseController(w)}
-	_ = e.c.SetReadDeadline(time.Time{}) // a test's recorder has no deadlines and returns an error
+	_ = e.c.SetReadDeadline(time.Time{}) // the recorder of a test has no deadlines and returns an error
 	return e
 }
 
-// Send sends whole events.
+// Send sends text, which contains one or more complete events.
 func (e *EventStream) Send(text []byte) error {
 	_ = e.c.SetWriteDeadline(time.Now().Add(takeWithin))
 	if _, err := e.w.Write(text); err != nil {

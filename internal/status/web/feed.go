@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Feed holds the latest value of a series. A slow reader misses values in between and does
-// not delay other readers.
+// Feed contains the latest value of a series. A slow reader misses intermediate values and does not delay other readers.
 type Feed[T any] struct {
 	mu      sync.Mutex
 	value   T
@@ -16,7 +15,7 @@ type Feed[T any] struct {
 	changed chan struct{} // closed with the next value
 	over    bool
 
-	readers int // guarded by the mutex of Feeds
+	readers int // protected by the mutex of Feeds
 	stop    context.CancelFunc
 }
 
@@ -30,8 +29,8 @@ func (f *Feed[T]) Put(value T) {
 	f.changed = make(chan struct{})
 }
 
-// Latest returns the latest value and its version. changed closes with the next value, or
-// when the feed is over.
+// Latest returns the latest value and its version. The channel changed is closed when the next value is set, or when the feed ends. The
+// result over is true after the end.
 func (f *Feed[T]) Latest() (value T, version int64, changed <-chan struct{}, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,17 +44,16 @@ func (f *Feed[T]) end() {
 	close(f.changed)
 }
 
-// Source has the limits of feeds and opens them.
+// Source contains the limits of Feeds, and the function that opens a feed.
 type Source[K comparable, T any] struct {
-	Most  int               // readers at a time
+	Most  int               // the maximum number of readers at the same time
 	Life  context.Context   //nolint:containedctx // ends when the server does
-	Begin func(func()) bool // runs a function that the server waits for; false: the server has ended
-	// Open returns the function that fills the feed of a key until its context ends; nil: there is no room.
+	Begin func(func()) bool // runs a function that the server waits for; false if the server has ended
+	// Open returns the function that updates the feed of a key until its context ends. It returns nil if there is no room for the feed.
 	Open func(key K) (fill func(context.Context, *Feed[T]))
 }
 
-// Feeds has the feeds with at least one reader. One goroutine fills a feed for all its
-// readers, until the last one leaves.
+// Feeds contains the feeds that have at least one reader. One goroutine updates a feed for all its readers, until the last reader leaves.
 type Feeds[K comparable, T any] struct {
 	source Source[K, T]
 
@@ -69,8 +67,8 @@ func NewFeeds[K comparable, T any](s Source[K, T]) *Feeds[K, T] {
 	return &Feeds[K, T]{source: s, feeds: map[K]*Feed[T]{}}
 }
 
-// Join returns the feed of a key. The reader calls leave when it is done. ok is false if there
-// are too many readers or the server has ended: then leave is nil.
+// Join returns the feed of a key. A reader that no longer needs the feed must call the function leave. If there are too many readers or the
+// server has ended, ok is false and leave is nil.
 func (s *Feeds[K, T]) Join(key K) (f *Feed[T], leave func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +94,7 @@ func (s *Feeds[K, T]) Join(key K) (f *Feed[T], leave func(), ok bool) {
 	return f, sync.OnceFunc(func() { s.leave(key, f) }), true
 }
 
-// leave ends a feed with its last reader.
+// leave removes a reader from a feed. It ends the feed if the feed has no other reader.
 func (s *Feeds[K, T]) leave(key K, f *Feed[T]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,16 +105,16 @@ func (s *Feeds[K, T]) leave(key K, f *Feed[T]) {
 	}
 }
 
-// Count returns the number of feeds and of all their readers.
+// Count returns the number of feeds, and the number of the readers of all feeds.
 func (s *Feeds[K, T]) Count() (feeds, readers int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.feeds), s.readers
 }
 
-// Follow sends the value of a feed, and every new value, until the reader leaves or the feed
-// ends. event makes the text: of a new value, or after each beat of the old one as a sign of
-// life. ok is false if the reader has lost its access.
+// Follow sends the current value of a feed and every new value, until the reader leaves or the feed ends. Follow calls the function event
+// with each new value. After each interval of the length beat, it calls event with the old value, as a sign of life. Follow sends the text
+// that event returns. If event returns false, the reader has lost its access, and Follow returns nil.
 func Follow[T any](
 	w http.ResponseWriter, r *http.Request, f *Feed[T], beat time.Duration,
 	event func(value T, isNew bool) (text []byte, ok bool),

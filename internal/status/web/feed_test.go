@@ -7,7 +7,8 @@ import (
 	"testing/synctest"
 )
 
-// Readers of one key share one goroutine, which ends with the last of them; too many are refused.
+// TestAFeedIsFilledOnceForAllItsReadersAsLongAsThereAreAny checks that readers of one key share one goroutine, which ends with the last
+// reader, and that too many readers are refused.
 func TestAFeedIsFilledOnceForAllItsReadersAsLongAsThereAreAny(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		filling := map[string]*atomic.Int64{"a": {}, "b": {}}
@@ -42,7 +43,7 @@ func TestAFeedIsFilledOnceForAllItsReadersAsLongAsThereAreAny(t *testing.T) {
 			t.Error("one reader too many")
 		}
 		leave()
-		leave() // once more counts once
+		leave() // a second call has no effect
 		if n, readers := feeds.Count(); n != 2 || readers != 2 {
 			t.Errorf("%d feeds, %d readers", n, readers)
 		}

@@ -9,18 +9,17 @@ import (
 	"sync"
 )
 
-// compressFrom is the least size in bytes of an answer to compress: less fits into one packet anyway.
+// compressFrom is the minimum size in bytes of an answer that is compressed. A smaller answer fits into one packet anyway.
 const compressFrom = 1400
 
 var compressors = sync.Pool{New: func() any {
-	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is right
+	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
 	return w
 }}
 
-// Compressed returns the body, compressed if the client of r reads gzip, and sets the headers.
-// Another site must not choose a part of a body with a secret: the compressed length would
-// reveal the secret (BREACH). It cannot, since a browser sends this page's cookie with no
-// request from another site.
+// Compressed returns the body and sets the headers. If the client of r accepts gzip and the body is not small, the returned body is
+// compressed. If another site could choose a part of a body that contains a secret, the compressed length would reveal the secret (BREACH).
+// Another site cannot do so, because a browser does not send this page's cookie with requests from other sites.
 func Compressed(h http.Header, r *http.Request, body []byte) []byte {
 	h.Add("Vary", "Accept-Encoding")
 	if len(body) < compressFrom || !TakesGzip(r) {
@@ -37,7 +36,7 @@ func Compressed(h http.Header, r *http.Request, body []byte) []byte {
 	return out.Bytes()
 }
 
-// TakesGzip reports whether the client of r reads gzip.
+// TakesGzip reports whether the client of r accepts gzip.
 func TakesGzip(r *http.Request) bool {
 	for _, header := range r.Header.Values("Accept-Encoding") {
 		for coding := range strings.SplitSeq(header, ",") {

@@ -2,10 +2,10 @@ package web
 
 import "time"
 
-// Limits has the time of each step of a request, and the limits of connections.
+// Limits contains the time limit of each step of a request, and the limits of connections.
 type Limits struct {
 	Header, Read, Write, Idle time.Duration
-	Vanished                  time.Duration // for the client to acknowledge sent data
+	Vanished                  time.Duration // how long the client may take to acknowledge sent data
 	Connections               connectionLimits
 }
 

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// OrderWithin bounds the time of an order. The waits inside an order are shorter.
+// OrderWithin is the time limit of an order. The single steps of an order have shorter time limits.
 const OrderWithin = 2 * time.Minute
 
-// AllowOrder extends the deadlines of a request for an order: the server's are for pages.
+// AllowOrder extends the deadlines of a request that gives an order, because the server's deadlines are meant for pages.
 func AllowOrder(w http.ResponseWriter) {
 	c := http.NewResponseController(w)
 	until := time.Now().Add(OrderWithin + 10*time.Second)
-	// A test's recorder has no deadlines.
+	// The errors are ignored, because the recorder of a test has no deadlines.
 	_ = errors.Join(c.SetReadDeadline(until), c.SetWriteDeadline(until))
 }

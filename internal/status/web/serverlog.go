@@ -7,9 +7,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// NewServerLog returns the log of the HTTP server itself. A TLS handshake fails whenever a
-// client, such as a load balancer, only tries the port. Throttled lines still show such
-// failures, since a client may also reject the certificate.
+// NewServerLog returns the log of the HTTP server itself. It limits the number of lines about failed TLS handshakes, because a handshake
+// also fails if a load balancer only tests the port. It does not drop all of these lines, because a client may also reject the certificate.
 func NewServerLog(to *zap.Logger) *log.Logger { return log.New(&serverLog{to: to}, "", 0) }
 
 type serverLog struct {

@@ -39,7 +39,7 @@ func TestHandshakesThatFailDoNotFloodTheLog(t *testing.T) {
 	})
 }
 
-// counts are how often lines say that something has happened, since it was last asked.
+// counts returns the counts in the log lines since the last call.
 func counts(logs *observer.ObservedLogs) (all []int64) {
 	for _, line := range logs.TakeAll() {
 		count, _ := line.ContextMap()["count"].(int64)

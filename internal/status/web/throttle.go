@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// repeatAfter is the shortest time between two log lines of a Throttle.
+// repeatAfter is the minimum time between two log lines of a Throttle.
 const repeatAfter = time.Minute
 
-// Throttle limits the log lines of an event that clients can cause at will. It logs the first
-// event at once. Then it logs the count of further events once a minute, until a minute
-// passes without one. The zero value is ready.
+// Throttle limits the log lines about an event that clients can cause at will. It logs the first event immediately. Then it logs the count
+// of further events once per minute, until a minute passes without an event. The zero value is ready to use.
 type Throttle struct {
 	mu      sync.Mutex
-	quiet   bool // within a minute after a line
+	quiet   bool // a line was logged within the last minute
 	skipped int
-	say     func(count int) // of the last skipped event
+	say     func(count int) // the function of the last skipped event
 }
 
-// Log calls say now, or at the end of the minute. A later Log in that minute replaces say.
+// Log calls the function say immediately, or at the end of the minute if a line was logged less than a minute ago. In the second case, only
+// the function of the last call of Log is called.
 func (s *Throttle) Log(say func(count int)) {
 	s.mu.Lock()
 	if s.quiet {
@@ -29,7 +29,7 @@ func (s *Throttle) Log(say func(count int)) {
 	s.quiet = true
 	s.mu.Unlock()
 	time.AfterFunc(repeatAfter, s.minute)
-	say(1) // after Unlock: a log that hangs must not block other callers
+	say(1) // after Unlock, because a log that hangs must not block other callers
 }
 
 func (s *Throttle) minute() {

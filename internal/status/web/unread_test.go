@@ -16,7 +16,7 @@ func TestAnswersThatNobodyReadsTakeSoMuchMemoryAndNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ln, served := statustest.NewPipes(), make(chan error, 1)
 		slots, answer := make(chan struct{}, 3), make([]byte, mostUnread/2)
-		made := NewPlaces(zap.NewNop())
+		made := NewRequestLimiter(zap.NewNop())
 		server := &http.Server{WriteTimeout: DefaultLimits().Write, Handler: made.Limit(slots,
 			http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = w.Write(answer)

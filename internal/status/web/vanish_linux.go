@@ -8,8 +8,8 @@ import (
 	sys "golang.org/x/sys/unix"
 )
 
-// noticeVanished ends a connection whose client does not acknowledge data within a time. The
-// kernel's own limit is a quarter of an hour, and a stream would keep its place until then.
+// noticeVanished ends a connection if its client does not acknowledge data within the given time. Without this limit a vanished client
+// would occupy its stream for a quarter of an hour, which is the kernel's own limit.
 func noticeVanished(conn net.Conn, within time.Duration) error {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {

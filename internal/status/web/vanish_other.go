@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// noticeVanished leaves it to the kernel here.
+// noticeVanished does nothing on this system, so the kernel's own limit applies.
 func noticeVanished(net.Conn, time.Duration) error { return nil }

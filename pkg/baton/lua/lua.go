@@ -1,5 +1,5 @@
-// Package lua lets the election of baton/pkg/baton work on a Redis that forbids scripts. It brings
-// a Lua along, and is a package of its own so that other programs get none:
+// Package lua makes the election of baton/pkg/baton work with a Redis that forbids scripts. It contains a Lua interpreter. It is a separate
+// package, so that programs that do not need the interpreter do not contain it:
 //
 //	lock := baton.Lock{Key: "reports", Redis: where, Interpreter: lua.Interpreter}
 package lua
@@ -9,5 +9,5 @@ import (
 	"baton/pkg/baton"
 )
 
-// Interpreter is for [baton.Lock.Interpreter].
+// Interpreter is the value for [baton.Lock.Interpreter].
 var Interpreter baton.Interpreter = lua.Compile

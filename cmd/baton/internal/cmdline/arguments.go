@@ -12,7 +12,7 @@ import (
 	"baton/internal/text"
 )
 
-// NoArgs is for commands that take flags alone.
+// NoArgs checks the arguments of commands that accept only flags.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -20,10 +20,10 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s takes no arguments, got %q", called(cmd), args[0])
 }
 
-// called is a command as an error names it, which begins with "baton: ".
+// called returns the command's name without the prefix "baton ", because error messages already start with it.
 func called(cmd *cobra.Command) string { return strings.TrimPrefix(cmd.CommandPath(), "baton ") }
 
-// AtMostOneArg is for commands with one argument that may be left out.
+// AtMostOneArg checks the arguments of commands with one optional argument.
 func AtMostOneArg(cmd *cobra.Command, args []string) error {
 	if len(args) <= 1 {
 		return nil
@@ -31,7 +31,7 @@ func AtMostOneArg(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s takes one argument, got %d: %s", called(cmd), len(args), strings.Join(args, " "))
 }
 
-// OneArg is for commands with one argument; their Use names it.
+// OneArg checks the arguments of commands with one argument. The command's field Use names the argument.
 func OneArg(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		_, what, _ := strings.Cut(cmd.Use, " ")
@@ -40,7 +40,7 @@ func OneArg(cmd *cobra.Command, args []string) error {
 	return AtMostOneArg(cmd, args)
 }
 
-// Topic is for help, which takes the words of a command.
+// Topic checks the arguments of "baton help", which are the words of another command, such as "job list".
 func Topic(cmd *cobra.Command, args []string) error {
 	of, rest, err := cmd.Root().Find(args)
 	if err == nil && of.HasAvailableSubCommands() {
@@ -49,10 +49,10 @@ func Topic(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// excluded finds the given flags in cobra's error about flags that exclude each other.
+// excluded matches cobra's error about flags that exclude each other, and captures the names of the given flags.
 var excluded = regexp.MustCompile(`none of the others can be; \[(.+)\] were all set`)
 
-// GroupError turns an error about flags that exclude each other into one that names the given flags.
+// GroupError replaces cobra's error about flags that exclude each other with an error that names the given flags.
 func GroupError(err error) error {
 	if err == nil {
 		return nil
@@ -65,7 +65,7 @@ func GroupError(err error) error {
 	return fmt.Errorf("--%s: give one of them, not both", strings.Join(flags, " and --"))
 }
 
-// FlagError turns an error about a flag into one that names the values that the flag takes.
+// FlagError replaces cobra's error about a flag with an error that names the values that the flag accepts.
 func FlagError(cmd *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		return likeFlag(cmd, unknown)
@@ -76,10 +76,10 @@ func FlagError(cmd *cobra.Command, err error) error {
 	}
 	f := invalid.GetFlag()
 	wants := map[string]string{
-		"int": "want a whole number", "int64": "want a whole number", "bool": "want true or false",
-		"duration": "want a duration such as 30s, 10m or 2h",
+		"int": "must be a whole number", "int64": "must be a whole number", "bool": "must be true or false",
+		"duration": "must be a duration such as 30s, 10m or 2h",
 	}[f.Value.Type()]
-	if wants == "" { // a flag of ours says it itself
+	if wants == "" { // the error of a flag of baton already names the accepted values
 		wants = errors.Unwrap(invalid).Error()
 	}
 	name := "--" + f.Name
@@ -89,7 +89,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("invalid argument %q for %s: %s", invalid.GetValue(), name, wants)
 }
 
-// likeFlag adds to an unknown flag those that it may have been meant for.
+// likeFlag adds the most similar flags to the error about an unknown flag.
 func likeFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 	if letters := unknown.GetSpecifiedShortnames(); letters != "" {
 		return fmt.Errorf("unknown flag: -%s", unknown.GetSpecifiedName())

@@ -17,16 +17,15 @@ import (
 )
 
 const (
-	// completeWithin is how long a completion waits for a server.
+	// completeWithin is the maximum time that a completion waits for a server.
 	completeWithin = 500 * time.Millisecond
-	// completedRuns and completedLetters are how many ids are offered: the newest.
+	// completedRuns and completedLetters limit the number of ids that are offered. The newest ids are offered.
 	completedRuns    = 20
 	completedLetters = 50
 )
 
-// Completion are the words that may stand where the cursor is. A shell shows the text after
-// a tab as an explanation. If anything goes wrong, the list is empty: an error would be
-// written into the command line that is typed.
+// Completion returns the words that the shell may offer at the cursor. In each returned word, the text after a tab is an explanation that
+// the shell shows. If anything fails, the list is empty, because an error message would appear in the command line that the user types.
 type Completion func(ctx context.Context, cmd *cobra.Command, args []string) []string
 
 func (complete Completion) function() cobra.CompletionFunc {
@@ -38,22 +37,23 @@ func (complete Completion) function() cobra.CompletionFunc {
 		var words []string
 		select {
 		case words = <-answer:
-		case <-ctx.Done(): // what does not heed that ends with the process
+		case <-ctx.Done(): // a function that ignores ctx ends with the process
 		}
 		words = slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, begun) })
 		return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	}
 }
 
-// AsFlag completes a flag's value.
+// AsFlag makes the shell complete a flag's value with this Completion.
 func (complete Completion) AsFlag(cmd *cobra.Command, flag string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, complete.function())
 }
 
-// AsArguments completes the first most arguments; below 0: all.
+// AsArguments makes the shell complete arguments with this Completion. The shell completes the first arguments of
+// the command line, up to the number in most, or all arguments if that number is negative.
 func (complete Completion) AsArguments(cmd *cobra.Command, most int) {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if at := cmd.ArgsLenAtDash(); at >= 0 && at < len(args) { // a command and its files
+		if at := cmd.ArgsLenAtDash(); at >= 0 && at < len(args) { // after -- come a command and its files
 			return nil, cobra.ShellCompDirectiveDefault
 		}
 		if most >= 0 && len(args) >= most {
@@ -65,10 +65,10 @@ func (complete Completion) AsArguments(cmd *cobra.Command, most int) {
 	}
 }
 
-// explained is a word with its explanation, for the shells that show it.
+// explained returns a word with its explanation, because some shells show explanations.
 func explained(word, what string) string { return word + "\t" + show.Plain(show.FirstLine(what), 80) }
 
-// JobNames are the configured jobs.
+// JobNames completes the names of the configured jobs.
 func JobNames(e Env) Completion {
 	return func(ctx context.Context, cmd *cobra.Command, _ []string) []string {
 		var names []string
@@ -92,7 +92,7 @@ func JobNames(e Env) Completion {
 	}
 }
 
-// DatabaseNames are the configured databases.
+// DatabaseNames completes the names of the configured databases.
 func DatabaseNames(e Env) Completion {
 	return func(_ context.Context, cmd *cobra.Command, _ []string) []string {
 		var names []string
@@ -108,7 +108,7 @@ func DatabaseNames(e Env) Completion {
 	}
 }
 
-// NodeNames are the nodes of the election that are there.
+// NodeNames completes the names of the live nodes of the election.
 func NodeNames(e Env) Completion {
 	return func(ctx context.Context, cmd *cobra.Command, _ []string) []string {
 		var names []string
@@ -125,7 +125,8 @@ func NodeNames(e Env) Completion {
 	}
 }
 
-// LockNames are the locks that are held, without the elections of the configuration: they are for its daemons.
+// LockNames completes the names of the held locks. It does not offer the locks of the configuration's elections, because these locks belong
+// to baton's daemons.
 func LockNames(e Env) Completion {
 	return func(ctx context.Context, cmd *cobra.Command, _ []string) []string {
 		var names []string
@@ -133,7 +134,7 @@ func LockNames(e Env) Completion {
 		if err != nil {
 			return nil
 		}
-		held, _ := lockcmd.List(ctx, c) // what cannot be read is not offered
+		held, _ := lockcmd.List(ctx, c) // locks that cannot be read are not offered
 		for _, l := range held {
 			if slices.Contains(c.LockKeys(), l.Name) {
 				continue
@@ -144,7 +145,7 @@ func LockNames(e Env) Completion {
 	}
 }
 
-// lockKeys are the elections of the configuration.
+// lockKeys completes the lock keys of the configuration's elections.
 func lockKeys(e Env) Completion {
 	return func(_ context.Context, cmd *cobra.Command, _ []string) []string {
 		c, err := LoadConfig(cmd, e)
@@ -155,8 +156,8 @@ func lockKeys(e Env) Completion {
 	}
 }
 
-// RunIDs are the runs of the job that is the first argument: those that go on, and the last ones unless
-// only the former are meant.
+// RunIDs completes the ids of the runs of the job that the first argument names. It offers the runs in progress and, unless running is set,
+// the last runs.
 func RunIDs(e Env, running bool) Completion {
 	return func(ctx context.Context, cmd *cobra.Command, args []string) []string {
 		var ids []string
@@ -183,11 +184,11 @@ func RunIDs(e Env, running bool) Completion {
 	}
 }
 
-// LetterIDs are the newest dead letters.
+// LetterIDs completes the ids of the newest dead letters.
 func LetterIDs(e Env) Completion {
 	return func(ctx context.Context, cmd *cobra.Command, _ []string) []string {
 		var ids []string
-		e.Stderr = io.Discard // an error would be written into the command line that is typed
+		e.Stderr = io.Discard // an error message would appear in the command line that the user types
 		d, err := AsksLetters(cmd, e)
 		if err != nil {
 			return nil
@@ -197,18 +198,19 @@ func LetterIDs(e Env) Completion {
 		for _, l := range letters {
 			ids = append(ids, explained(ShortID(l.ID), l.Job+": "+l.Error))
 		}
-		_ = d.Close() // its error would be written there, too
+		_ = d.Close() // an error message would appear in the command line that the user types
 		return ids
 	}
 }
 
-// fromRemote does a completion's work on an election.
+// fromRemote runs the function work with an operator, which reads the state of an election for the completion. If there is no operator,
+// fromRemote does nothing.
 func fromRemote(ctx context.Context, cmd *cobra.Command, e Env, work func(ctx context.Context, r operate.Operator)) {
-	e.Stderr = io.Discard // an error would be written into the command line that is typed
+	e.Stderr = io.Discard // an error message would appear in the command line that the user types
 	r, err := asks(cmd, e, LoadConfig)
 	if err != nil {
 		return
 	}
 	work(ctx, r)
-	_ = r.Close() // its error would be written there, too
+	_ = r.Close() // an error message would appear in the command line that the user types
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A file system of the network heeds no limit.
+// TestACompletionThatHangsIsNotWaitedFor checks the time limit of a completion that ignores it, such as a read from a network file system.
 func TestACompletionThatHangsIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cmd, over, began := &cobra.Command{}, make(chan struct{}), time.Now()

@@ -13,14 +13,14 @@ import (
 	"baton/internal/daemon/tasks"
 )
 
-// Where the configuration is, unless a flag names it.
+// If no flag names the configuration file, the environment variable ConfigEnv contains the file's path. DefaultConfig is the path if that
+// variable is not set.
 const (
 	ConfigEnv     = "BATON_CONFIG"
 	DefaultConfig = "/etc/baton/baton.yaml"
 )
 
-// AddRunFlags gives cmd the flags that make up a node: --config and one for
-// every setting.
+// AddRunFlags adds the flags of a node to cmd: --config and a flag for every setting.
 func AddRunFlags(cmd *cobra.Command, e Env) {
 	var names []string
 	for _, s := range config.Settings() {
@@ -29,18 +29,18 @@ func AddRunFlags(cmd *cobra.Command, e Env) {
 	AddConfigFlags(cmd, e, names...)
 }
 
-// AddTargetFlags gives cmd and its subcommands what names an election.
+// AddTargetFlags adds the flags that name an election to cmd and its subcommands.
 func AddTargetFlags(cmd *cobra.Command, e Env) { AddConfigFlags(cmd, e, "redis", "lock-key") }
 
-// AddConfigFlags gives cmd --config, and the flags of the settings with these names.
+// AddConfigFlags adds to cmd the flag --config and the flags of the settings in names.
 func AddConfigFlags(cmd *cobra.Command, e Env, names ...string) {
 	flags := cmd.PersistentFlags()
 	flags.String("config", "", fmt.Sprintf("configuration `file` (default $%s, else %s if it is there)", ConfigEnv, DefaultConfig))
 	_ = cmd.MarkPersistentFlagFilename("config", "yaml", "yml")
 	for _, s := range config.Settings() {
 		if slices.Contains(names, s.Flag) {
-			// Texts, also for durations: config parses them, so that a bad one is
-			// reported in the same words wherever it comes from.
+			// All flags are texts, also the flags of durations, because package config parses their values. So a wrong value results in the
+			// same error in a flag, in a variable and in the file.
 			flags.String(s.Flag, "", fmt.Sprintf("%s [$%s]", s.Usage, s.Env))
 		}
 	}
@@ -55,13 +55,13 @@ func AddConfigFlags(cmd *cobra.Command, e Env, names ...string) {
 	cmd.Flags().SortFlags = false
 }
 
-// AddNumberFlag adds -n, the number of entries that a command shows.
+// AddNumberFlag adds the flag -n, which limits the number of entries that a command shows.
 func AddNumberFlag(cmd *cobra.Command, n *int, usual int, usage string) {
 	cmd.Flags().IntVarP(n, "number", "n", usual, usage)
 }
 
-// LoadConfig is the configuration in effect for cmd: its flags over the
-// environment over the file. Its errors have the exit code of bad usage.
+// LoadConfig returns the configuration in effect for cmd. Flags override the environment, and the environment overrides the file. An error
+// has the exit code of a usage error.
 func LoadConfig(cmd *cobra.Command, e Env) (config.Config, error) {
 	path, err := ConfigPath(cmd, e)
 	if err != nil {
@@ -70,7 +70,7 @@ func LoadConfig(cmd *cobra.Command, e Env) (config.Config, error) {
 	return ReadConfig(cmd, e, path)
 }
 
-// LoadElection is LoadConfig without the validation of flushes, for commands that need only elections.
+// LoadElection works like [LoadConfig], but it does not validate flushes. It is for commands that need only elections.
 func LoadElection(cmd *cobra.Command, e Env) (config.Config, error) {
 	path, err := ConfigPath(cmd, e)
 	if err != nil {
@@ -81,7 +81,7 @@ func LoadElection(cmd *cobra.Command, e Env) (config.Config, error) {
 	return readChecked(cmd, e, path, checks)
 }
 
-// ReadConfig is loadConfig with the file chosen already.
+// ReadConfig works like [LoadConfig], but the caller has already chosen the file.
 func ReadConfig(cmd *cobra.Command, e Env, path string) (config.Config, error) {
 	return readChecked(cmd, e, path, tasks.Checks())
 }
@@ -94,8 +94,8 @@ func readChecked(cmd *cobra.Command, e Env, path string, checks config.Checks) (
 	return c, nil
 }
 
-// ConfigPath is --config, else $BATON_CONFIG, else the default one if it is
-// there, else empty: a node without a file campaigns and runs no jobs.
+// ConfigPath returns the path in --config, or else the path in $BATON_CONFIG, or else the default path if that file exists. Otherwise it
+// returns "", and a node without a file campaigns but runs no jobs.
 func ConfigPath(cmd *cobra.Command, e Env) (string, error) {
 	if path, ok := GivenFlags(cmd)("config"); ok {
 		if path == "" {
@@ -116,7 +116,7 @@ func ConfigPath(cmd *cobra.Command, e Env) (string, error) {
 	}
 }
 
-// GivenFlags finds flags that stand on the command line.
+// GivenFlags returns a lookup that finds only the flags that were given on the command line.
 func GivenFlags(cmd *cobra.Command) config.Lookup {
 	return func(name string) (string, bool) {
 		f := cmd.Flags().Lookup(name)

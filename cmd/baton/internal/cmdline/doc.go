@@ -1,17 +1,18 @@
-// Package cmdline has the parts that the commands of baton share before they print.
+// Package cmdline contains the code that the commands of baton share, except for the output.
 //
-//	Env         the world outside: arguments, streams, environment; a test brings its own
+//	Env         the environment: arguments, streams, variables; a test replaces it
 //	ExitError   an error with an exit code, which scripts can test
-//	config      the flags that name a configuration or an election, and its loading
-//	remote      the choice of an operate.Operator: the servers themselves, or the API of a node
-//	Completion  the words that a shell may offer for a flag or an argument
+//	config      the flags that name a configuration or an election, and the loading of the configuration
+//	remote      the choice of an operate.Operator, which asks the servers directly or the API of a node
+//	Completion  the words that the shell may offer for a flag or an argument
 //
-// How the Operator is chosen: --server asks that node. Without it, the servers of the configuration are opened. If this user may not read
-// the configuration or one of its secrets, the command asks the daemon of this host over its admin socket, if that takes orders of this
-// user.
+// The Operator is chosen as follows. If --server is given, the Operator asks that node. Otherwise the Operator opens the servers of the
+// configuration. If this user may not read the configuration or one of its secrets, the Operator uses the admin socket of this host's
+// daemon. The daemon must accept orders from this user.
 //
 // The invariants:
 //
-//   - A command that asks the daemon by itself says so, and why. It does not if flags name another installation.
-//   - A completion never writes an error into the line that is typed, and takes half a second at most.
+//   - If a command asks the daemon although no flag requests this, the command prints a message with the reason. It does not ask the
+//     daemon if flags name another installation.
+//   - A completion never writes an error into the command line that the user types, and takes at most half a second.
 package cmdline

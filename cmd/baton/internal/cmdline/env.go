@@ -7,16 +7,16 @@ import (
 	"baton/internal/config"
 )
 
-// Env is the world outside, so that a test can bring its own.
+// Env is the environment of a command. A test can replace it.
 type Env struct {
 	Args           []string // without the program's name
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Getenv         config.Lookup
-	Exit           func(code int) // ends the process at once
+	Exit           func(code int) // ends the process immediately
 }
 
-// The exit codes that several commands have. `baton help exit-codes` explains them.
+// These exit codes are used by several commands. `baton help exit-codes` explains them.
 const (
 	ExitOK       = 0
 	ExitFailure  = 1
@@ -24,8 +24,7 @@ const (
 	ExitNoLeader = 3
 )
 
-// ExitError gives an error an exit code, which scripts can test. With a
-// nil err the command has said everything itself.
+// ExitError is an error with an exit code for scripts. A nil Err means that the command has already printed the error.
 type ExitError struct {
 	Code int
 	Err  error
@@ -38,17 +37,16 @@ func (e *ExitError) Error() string {
 	return e.Err.Error()
 }
 
-// Unwrap is for errors.Is.
+// Unwrap returns the inner error, so that errors.Is finds it.
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// WithCode gives an error its exit code; nil: the command has said everything itself.
+// WithCode returns err with an exit code. A nil err means that the command has already printed the error.
 func WithCode(code int, err error) error { return &ExitError{code, err} }
 
-// UsageError marks an error as the caller's: wrong arguments, or a
-// configuration that cannot be used.
+// UsageError marks err as a usage error: the arguments are wrong, or the configuration cannot be used.
 func UsageError(err error) error { return WithCode(ExitUsage, err) }
 
-// NoLeader is the error that no node leads; why says why none may, if none may.
+// NoLeader returns the error that no node leads. The argument why is the reason why no node may lead, or "" if there is no such reason.
 func NoLeader(lockKey, why string) error {
 	if why == "" {
 		why = "is a node running? See baton status"

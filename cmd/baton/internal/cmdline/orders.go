@@ -13,12 +13,12 @@ import (
 	"baton/internal/operate"
 )
 
-// OrderedBy names the user who gives an order, for later readers of the event history.
+// OrderedBy returns a text for the event history. The text names the user who gives an order, and the reason for the order.
 func OrderedBy(reason string) string {
 	return "asked " + operate.Order{By: UserName(), Reason: reason}.Signature()
 }
 
-// UserName is the name of the user who gives an order.
+// UserName returns the name of the user who runs the command.
 func UserName() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username
@@ -26,14 +26,14 @@ func UserName() string {
 	return "somebody"
 }
 
-// Confirm asks the person at the terminal. Ctrl-C is no.
+// Confirm asks the person at the terminal to confirm. Ctrl-C means no.
 func Confirm(ctx context.Context, e Env, question string) error {
 	answer, asked, err := Ask(ctx, e, question+" [y/N] ")
 	switch {
 	case err != nil:
 		return err
 	case !asked:
-		return UsageError(errors.New("add --yes: there is no terminal to ask at"))
+		return UsageError(errors.New("add --yes, because there is no terminal for the question"))
 	}
 	switch strings.ToLower(answer) {
 	case "y", "yes":
@@ -42,8 +42,8 @@ func Confirm(ctx context.Context, e Env, question string) error {
 	return WithCode(ExitFailure, errors.New("nothing was changed"))
 }
 
-// Ask asks the person at the terminal for a line, and returns it without the space around it. Without
-// a terminal asked is false. Ctrl-C is an error.
+// Ask asks the person at the terminal for a line, and returns the line without surrounding white space. If there is no terminal, the result
+// asked is false. Ctrl-C returns an error.
 func Ask(ctx context.Context, e Env, question string) (answer string, asked bool, err error) {
 	in, ok := e.Stdin.(*os.File)
 	if !ok || !show.IsTerminal(in) {
@@ -53,7 +53,7 @@ func Ask(ctx context.Context, e Env, question string) (answer string, asked bool
 		return "", false, err
 	}
 	read := make(chan struct{})
-	go func() { // ends with the process, if there is no answer
+	go func() { // without an answer, this goroutine ends with the process
 		defer close(read)
 		answer, err = bufio.NewReader(in).ReadString('\n')
 	}()
@@ -64,12 +64,12 @@ func Ask(ctx context.Context, e Env, question string) (answer string, asked bool
 		return "", false, WithCode(ExitFailure, errors.New("nothing was changed"))
 	}
 	if errors.Is(err, io.EOF) {
-		return strings.TrimSpace(answer), answer != "", nil // without an answer it is one such as /dev/null
+		return strings.TrimSpace(answer), answer != "", nil // an input without an answer is a device such as /dev/null
 	}
 	return strings.TrimSpace(answer), true, err
 }
 
-// JobError gives an error about jobs its exit code.
+// JobError makes the error about an unknown job a usage error. It returns all other errors unchanged.
 func JobError(err error) error {
 	if errors.Is(err, operate.ErrNoJob) {
 		return UsageError(err)
@@ -77,8 +77,8 @@ func JobError(err error) error {
 	return err
 }
 
-// idShown is how much of an id is printed. It is more than enough to be the only one.
+// idShown is the number of characters of an id that are printed. These characters are more than enough to distinguish ids.
 const idShown = 12
 
-// ShortID is as much of an id as is printed.
+// ShortID returns the first characters of an id, for printing.
 func ShortID(id string) string { return id[:min(idShown, len(id))] }

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Parent is a command that does nothing but by those below it.
+// Parent returns a command that consists only of subcommands.
 func Parent(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 	cmd.SuggestionsMinimumDistance = closest
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -32,7 +32,7 @@ func Parent(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// didYouMean is the end of an error about an unknown word.
+// didYouMean returns the last part of an error about an unknown word: the suggested words.
 func didYouMean(words []string) string {
 	if len(words) == 0 {
 		return ""
@@ -40,5 +40,5 @@ func didYouMean(words []string) string {
 	return "\n\nDid you mean this?\n\t" + strings.Join(words, "\n\t") + "\n"
 }
 
-// closest is the maximum distance, in letters, between a mistyped word and a suggestion.
+// closest is the maximum distance between a mistyped word and a suggestion, in letters.
 const closest = 2

@@ -11,7 +11,7 @@ import (
 	"baton/internal/text"
 )
 
-// OneJob has a command name a job, and says which there are.
+// OneJob checks that the arguments name a job. Its error lists the jobs.
 func OneJob(e Env) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
@@ -21,7 +21,7 @@ func OneJob(e Env) cobra.PositionalArgs {
 	}
 }
 
-// OneOrTheJob is for commands that change nothing: where there is just one job, that is meant.
+// OneOrTheJob checks the arguments of commands that change nothing. The user may omit the name if there is only one job.
 func OneOrTheJob(e Env, name *string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -34,7 +34,8 @@ func OneOrTheJob(e Env, name *string) cobra.PositionalArgs {
 	}
 }
 
-// SayWhich is the error of a command that was given no job; or is what else it takes.
+// SayWhich returns the error of a command that needs the name of a job. The argument or is a text that names an alternative to the job
+// name.
 func SayWhich(or string, names []string) error {
 	if len(names) == 0 {
 		return errors.New("say which job" + or + "; baton job list shows them")
@@ -42,7 +43,7 @@ func SayWhich(or string, names []string) error {
 	return fmt.Errorf("say which job%s: %s", or, text.Names(names, 10))
 }
 
-// NamesOfJobs are those that completion offers, as soon as that does; none if that fails.
+// NamesOfJobs returns the job names that completion offers. It returns no names if reading them fails or takes too long.
 func NamesOfJobs(cmd *cobra.Command, e Env) []string {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
 	defer cancel()

@@ -1,4 +1,4 @@
-// Package deadcmd is baton dead: the dead letters of all jobs.
+// Package deadcmd implements "baton dead", which shows and handles the dead letters of all jobs.
 package deadcmd
 
 import (
@@ -14,20 +14,19 @@ import (
 	"baton/internal/operate"
 )
 
-// New is baton dead.
+// New returns the command "baton dead".
 func New(e cmdline.Env) *cobra.Command {
 	return cmdline.Parent(&cobra.Command{
 		Use:   "dead",
 		Short: "List, show, replay or drop dead letters",
-		Long: "Records that did not fit their table wait in the job's database as dead\n" +
-			"letters, each whole and with the reason. List or drop them, or replay them\n" +
-			"once table, job or record is fixed. This works on any host that has the\n" +
-			"configuration, also while no node leads.",
+		Long: "Dead letters are records that did not fit their table. They wait in the job's\n" +
+			"database, each with the whole record and the reason. List or drop them, or\n" +
+			"replay them after the table, job or record is fixed.",
 		Example: "  baton dead list --count\n  baton dead show 3f2a9c41d07b\n  baton dead replay --job users --all",
 	}, newDeadListCommand(e), newDeadShowCommand(e), newDeadReplayCommand(e), newDeadDropCommand(e))
 }
 
-// deadFlags pick dead letters.
+// deadFlags are the flags that select dead letters.
 type deadFlags struct {
 	operate.LetterFilter
 	all bool
@@ -35,30 +34,31 @@ type deadFlags struct {
 
 func (f *deadFlags) add(cmd *cobra.Command, e cmdline.Env) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.Job, "job", "", "only those of this `job`")
-	flags.DurationVar(&f.Within, "since", 0, "only those put aside within this `time`, such as 1h")
-	flags.DurationVar(&f.Before, "older-than", 0, "only those put aside longer ago than this `time`, such as 720h")
-	flags.StringVar(&f.Text, "text", "", "only those with this `text` in the record, which is JSON, or in the reason")
+	flags.StringVar(&f.Job, "job", "", "only dead letters of this `job`")
+	flags.DurationVar(&f.Within, "since", 0, "only dead letters newer than this `time`, such as 1h")
+	flags.DurationVar(&f.Before, "older-than", 0, "only dead letters older than this `time`, such as 720h")
+	flags.StringVar(&f.Text, "text", "", "only dead letters with this `text` in the record, which is JSON, or in the reason")
 	f.addDatabase(cmd, e)
 	cmdline.JobNames(e).AsFlag(cmd, "job")
 }
 
 func (f *deadFlags) addDatabase(cmd *cobra.Command, e cmdline.Env) {
-	cmd.Flags().StringVar(&f.Database, "database", "", "only those in this `database` of the configuration (default: the job's, else all)")
+	cmd.Flags().StringVar(&f.Database, "database", "",
+		"only dead letters in this `database` (default: the job's, else all)")
 	cmdline.DatabaseNames(e).AsFlag(cmd, "database")
 }
 
 func (f *deadFlags) check() error {
 	for name, d := range map[string]time.Duration{"--since": f.Within, "--older-than": f.Before} {
 		if d < 0 || d > 0 && d < time.Second {
-			return cmdline.UsageError(fmt.Errorf("%s %v: want a second at least", name, d))
+			return cmdline.UsageError(fmt.Errorf("%s %v: must be at least a second", name, d))
 		}
 	}
 	return nil
 }
 
-// which are the letters that ids name, or else all that the flags pick. Picking all of a
-// job needs a flag of its own.
+// which returns the keys of the letters with the given ids. If no ids are given, it returns the keys of all letters that the flags select.
+// To select all letters of a job, the user must give a separate flag.
 func (f *deadFlags) which(cmd *cobra.Command, d operate.Operator, ids []string) ([]operate.LetterKey, error) {
 	picks := f.Job != "" || f.Within > 0 || f.Before > 0 || f.Text != ""
 	switch {
@@ -68,7 +68,7 @@ func (f *deadFlags) which(cmd *cobra.Command, d operate.Operator, ids []string) 
 		return nil, cmdline.UsageError(fmt.Errorf("which dead letters? Give their ids, or --job\nsee %s --help", cmd.CommandPath()))
 	case len(ids) == 0 && !f.all && f.Within == 0 && f.Before == 0 && f.Text == "":
 		return nil, cmdline.UsageError(
-			fmt.Errorf("add --all to mean all dead letters of job %q, or --since, --older-than or --text", f.Job))
+			fmt.Errorf("add --all for all dead letters of job %q, or --since, --older-than or --text for some", f.Job))
 	case len(ids) == 0:
 		return d.LetterKeys(cmd.Context(), f.LetterFilter, math.MaxInt)
 	}
@@ -83,7 +83,7 @@ func (f *deadFlags) which(cmd *cobra.Command, d operate.Operator, ids []string) 
 	return keys, nil
 }
 
-// letterOf is the one dead letter whose id is, or begins with, id.
+// letterOf returns the only dead letter whose id begins with id.
 func letterOf(ctx context.Context, d operate.Operator, id, database string) (operate.Letter, error) {
 	letters, err := d.Letters(ctx, operate.LetterFilter{ID: id, Database: database, Whole: true}, 1)
 	if err != nil {
@@ -92,7 +92,7 @@ func letterOf(ctx context.Context, d operate.Operator, id, database string) (ope
 	return letters[0], nil
 }
 
-// withDead does one command's work on the dead letters.
+// withDead runs the function work with the operator for dead letters.
 func withDead(cmd *cobra.Command, e cmdline.Env, work func(d operate.Operator) error) error {
 	d, err := cmdline.AsksLetters(cmd, e)
 	if err != nil {

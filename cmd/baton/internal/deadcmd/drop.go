@@ -22,10 +22,10 @@ func newDeadDropCommand(e cmdline.Env) *cobra.Command {
 		Use:     "drop ID... | --job JOB --all",
 		Aliases: []string{"rm"},
 		Short:   "Remove dead letters for good",
-		Long: "Remove dead letters for good: the records are lost, unless their source has\n" +
-			"them still. On a terminal it asks first; elsewhere it wants --yes. Those of a\n" +
-			"job that is not in the configuration any more are found with --database. Exit\n" +
-			"code 1 if one of the ids is not there; then none is dropped.",
+		Long: "Remove dead letters for good: the records are lost, unless their source still\n" +
+			"has them. On a terminal it asks first; elsewhere it needs --yes. For a job\n" +
+			"that is no longer configured, add --database. If one of the ids does not\n" +
+			"exist, no letter is dropped and the exit code is 1.",
 		Example: "  baton dead drop 3f2a9c41d07b --yes\n" +
 			"  baton dead drop --job users --older-than 720h --yes\n" +
 			"  baton dead drop --job old-job --database main --all --yes",

@@ -12,7 +12,7 @@ import (
 	"baton/internal/operate"
 )
 
-// How much of a long text a list shows, in characters.
+// reasonShown and recordShown limit, in characters, how much of a reason and of a record a list shows.
 const (
 	reasonShown = 90
 	recordShown = 60
@@ -27,9 +27,8 @@ func newDeadListCommand(e cmdline.Env) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List dead letters, the newest first",
-		Long: "List dead letters, the newest first: of all databases, also of jobs that are\n" +
-			"not configured any more. --count counts them by job and reason instead. Long\n" +
-			"texts are cut, but not with -o json; baton dead show has the whole letter.",
+		Long: "List dead letters, the newest first, also of jobs that are no longer\n" +
+			"configured. Long texts are cut, except with -o json.",
 		Example: "  baton dead list --job users --since 1h\n  baton dead list --count\n" +
 			"  baton dead list --text '\"city\":\"99\"' -n 1000 -o json",
 		Args: cmdline.NoArgs,
@@ -38,7 +37,7 @@ func newDeadListCommand(e cmdline.Env) *cobra.Command {
 				return err
 			}
 			if n < 1 {
-				return cmdline.UsageError(fmt.Errorf("-n %d: want 1 at least", n))
+				return cmdline.UsageError(fmt.Errorf("-n %d: must be 1 or more", n))
 			}
 			return withDead(cmd, e, func(d operate.Operator) error {
 				if counted {
@@ -61,8 +60,8 @@ func newDeadListCommand(e cmdline.Env) *cobra.Command {
 	}
 	cmdline.AddRemoteFlags(cmd, e)
 	f.add(cmd, e)
-	cmdline.AddNumberFlag(cmd, &n, 50, "list at most so many")
-	cmd.Flags().BoolVar(&counted, "count", false, "count them by job and reason instead")
+	cmdline.AddNumberFlag(cmd, &n, 50, "list at most this many")
+	cmd.Flags().BoolVar(&counted, "count", false, "count dead letters by job and reason instead")
 	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
@@ -70,7 +69,7 @@ func newDeadListCommand(e cmdline.Env) *cobra.Command {
 func printLetters(out io.Writer, letters []operate.Letter, most int, whole bool) error {
 	if len(letters) == 0 {
 		if !whole {
-			return nil // the error names the missing ones
+			return nil // the error names the databases that did not answer
 		}
 		return show.Say(out, "no dead letters\n")
 	}
@@ -80,9 +79,9 @@ func printLetters(out io.Writer, letters []operate.Letter, most int, whole bool)
 	}
 	w := show.NewTable(out)
 	p := func(format string, args ...any) { _ = show.Say(w, format, args...) } // Flush returns a write error
-	in := func(database string) show.Shown {
+	in := func(database string) show.SafeText {
 		if several {
-			return show.Shown(show.Clean(database) + "\t")
+			return show.SafeText(show.Clean(database) + "\t")
 		}
 		return ""
 	}
@@ -94,7 +93,7 @@ func printLetters(out io.Writer, letters []operate.Letter, most int, whole bool)
 	if err := w.Flush(); err != nil || len(letters) < most {
 		return err
 	}
-	return show.Say(out, "These are the newest %d, there may be more: -n lists more, --count counts them.\n", most)
+	return show.Say(out, "These are the newest %d dead letters; there may be more: -n lists more, --count counts all.\n", most)
 }
 
 func printReasons(out io.Writer, reasons []operate.LetterReason) error {

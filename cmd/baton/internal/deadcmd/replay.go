@@ -22,23 +22,15 @@ func newDeadReplayCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Args:  cobra.ArbitraryArgs,
 		Use:   "replay ID... | --job JOB --all",
-		Short: "Write dead letters after all, each once",
-		Long: `Write dead letters after all, by what their job's configuration says now. What
-becomes of one depends on its source:
-
-  counters       its amount is added, in the transaction that removes the letter
-  list, stream   it is inserted, likewise. Where the table has a row of its key
-                 already, that may be newer: then only with --overwrite
-  hashes, zset,  the row is marked as changed: the next flush reads its value
-  capture
-  scan           the letter is dropped: the next pass reads the key's value
-
-Each is written once, however often it is replayed, from however many hosts, and
-wherever it is interrupted. A record that still does not fit stays a dead
-letter. --set corrects a part of the record, and --set-null removes one; both
-are for one letter.
-
-Exit code 1 if something was not written.`,
+		Short: "Write dead letters to their tables, each once",
+		Long: "Write dead letters to their tables, by the present configuration of their job.\n" +
+			"Each letter is written once, even if it is replayed several times, from\n" +
+			"several hosts, or interrupted. A record that still does not fit stays a dead\n" +
+			"letter. A record of a list or stream also stays a dead letter if its row is\n" +
+			"already in the table, because that row may be newer. --overwrite replaces the\n" +
+			"row. --set corrects a part of the record, --set-null removes a part; both\n" +
+			"flags need a single letter.\n\n" +
+			"The exit code is 1 if a letter was not written.",
 		Example: "  baton dead replay 3f2a9c41d07b\n" +
 			"  baton dead replay 3f2a9c41d07b --set age=41 --set-null nick\n" +
 			"  baton dead replay --job page-views --all\n" +
@@ -69,35 +61,36 @@ Exit code 1 if something was not written.`,
 	cmd.Flags().BoolVar(&f.all, "all", false, "all dead letters of the job")
 	cmd.Flags().StringArrayVar(&sets, "set", nil, "correct the record: `NAME=VALUE`, a name as in baton dead show; may be repeated")
 	cmd.Flags().StringArrayVar(&nulls, "set-null", nil, "correct the record: remove `NAME`; may be repeated")
-	cmd.Flags().BoolVar(&o.Overwrite, "overwrite", false, "write over a row of the same key that may be newer, or delete it")
+	cmd.Flags().BoolVar(&o.Overwrite, "overwrite", false, "replace or delete the row of the same key, although that row may be newer")
 	cmdline.LetterIDs(e).AsArguments(cmd, -1)
 	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
-// corrections are the parts of a record that --set and --set-null name.
+// corrections returns the values that the flags --set and --set-null give for the inputs of a record. A nil value means NULL.
 func corrections(sets, nulls []string) (map[string]*string, error) {
 	all := map[string]*string{}
 	for _, set := range sets {
 		name, value, ok := strings.Cut(set, "=")
 		if !ok {
-			return nil, fmt.Errorf("--set %q: want NAME=VALUE", set)
+			return nil, fmt.Errorf("--set %q: write NAME=VALUE", set)
 		}
 		all[name] = &value
 	}
 	for _, name := range nulls {
 		if _, twice := all[name]; twice {
-			return nil, fmt.Errorf("--set-null %s: it is set already", name)
+			return nil, fmt.Errorf("--set-null %s: --set sets %[1]s already", name)
 		}
 		all[name] = nil
 	}
 	return all, nil
 }
 
-// listedOneByOne is up to how many letters each has a line.
+// listedOneByOne is the maximum number of letters that are listed with one line each.
 const listedOneByOne = 20
 
-// replayLetters lists every letter, if they are few, and else those that stay.
+// replayLetters replays letters and prints the results. If there are few letters, it lists every letter, otherwise only the letters that
+// could not be replayed.
 func replayLetters(cmd *cobra.Command, e cmdline.Env, d operate.Operator, o operate.Order, out show.Output) error {
 	results := []operate.Replayed{}
 	ok, all := 0, len(o.Letters)

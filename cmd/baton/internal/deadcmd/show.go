@@ -23,7 +23,7 @@ func newDeadShowCommand(e cmdline.Env) *cobra.Command {
 		Use:   "show ID",
 		Short: "Show a dead letter whole, and what to do about it",
 		Long: "Show one dead letter: where it comes from, the whole reason and the whole\n" +
-			"record. ID is its id, or a beginning of it that no other has.",
+			"record. ID is the letter's id, or a beginning that no other id has.",
 		Example: "  baton dead show 3f2a9c41d07b\n  baton dead show 3f2a9c41d07b -o json",
 		Args:    cmdline.OneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -45,7 +45,7 @@ func newDeadShowCommand(e cmdline.Env) *cobra.Command {
 	return cmd
 }
 
-// readableLetter is a dead letter whose record is JSON in JSON, and not a text.
+// readableLetter is a dead letter whose record is written as a JSON object instead of as a text.
 type readableLetter struct {
 	operate.LetterKey
 	BatchID string          `json:"batch_id"`
@@ -58,8 +58,8 @@ func readable(letters []operate.Letter) []readableLetter {
 	all := make([]readableLetter, len(letters))
 	for i, l := range letters {
 		record := json.RawMessage(l.Record)
-		if !json.Valid(record) { // the beginning of one
-			record, _ = json.Marshal(l.Record) // a text can be written down
+		if !json.Valid(record) { // the record is cut off
+			record, _ = json.Marshal(l.Record) // the encoding of a text cannot fail
 		}
 		all[i] = readableLetter{l.Key(), l.BatchID, l.At, l.Error, record}
 	}
@@ -86,7 +86,7 @@ func printLetter(w io.Writer, l operate.Letter, configured bool) error {
 	return err
 }
 
-// spread is a JSON object with a line for each member.
+// spread returns a JSON object with one line for each member.
 func spread(record string) string {
 	var b bytes.Buffer
 	if json.Indent(&b, []byte(record), "", "  ") != nil {
@@ -95,7 +95,7 @@ func spread(record string) string {
 	return b.String()
 }
 
-// indented keeps the lines of a text below one another.
-func indented(text string) show.Shown {
-	return show.Shown(strings.ReplaceAll(string(show.LinesOf(text)), "\n", "\n          "))
+// indented aligns all lines of a text.
+func indented(text string) show.SafeText {
+	return show.SafeText(strings.ReplaceAll(string(show.LinesOf(text)), "\n", "\n          "))
 }

@@ -9,7 +9,7 @@ import (
 	"baton/internal/operate"
 )
 
-// Whoever reads a time knows which zone it is in.
+// TestTimesOfLettersSayTheirZone checks that each printed time contains its zone.
 func TestTimesOfLettersSayTheirZone(t *testing.T) {
 	at := time.Date(2027, 3, 28, 1, 2, 3, 0, time.UTC)
 	letter := operate.Letter{ID: "3f2a9c41d07b", Job: "users", At: at}

@@ -1,47 +1,53 @@
 package jobcmd
 
 import (
+	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"baton/cmd/baton/internal/cmdline"
 	"baton/cmd/baton/internal/show"
-	"baton/internal/operate/direct"
-	"baton/internal/text"
+	"baton/internal/operate"
 )
 
 func newJobAcceptCommand(e cmdline.Env) *cobra.Command {
 	var out show.Output
+	var reason string
 	cmd := &cobra.Command{
 		Use:   "accept JOB",
-		Short: "Accept that the rows of a table are a job's",
-		Long: "Accept the rows that a pass of a job has left alone: they were in the\n" +
-			"table before, and the job never wrote them. The pass has counted how many of\n" +
-			"them it would change and delete; job preview --all shows them. After that\n" +
-			"every row within the pattern of the keys is the job's. The leader makes\n" +
-			"another pass within a minute, which changes and deletes no more rows than were\n" +
-			"counted, and no more than max_pct allows. The database of the job records it,\n" +
-			"for its present table and columns; to accept that by the configuration, see\n" +
-			"adopt.",
-		Example: "  baton job preview users --all\n  baton job accept users",
+		Short: "Accept that the rows of a table belong to a job",
+		Long: "Accept the rows that a pass of a job did not change, because they were in the\n" +
+			"table before and the job never wrote them. `baton job preview --all` shows\n" +
+			"these rows. After the command every row within the pattern of the keys belongs\n" +
+			"to the job. Within a minute the leader makes another pass, which changes and\n" +
+			"deletes no more rows than were counted, and no more than max_pct allows. For\n" +
+			"hashes and zset a backfill or a repair counts the rows: order the backfill or\n" +
+			"repair again. The setting \"adopt\" does the same in the configuration.",
+		Example: "  baton job preview users --all\n  baton job accept users --reason 'the table is a copy'",
 		Args:    cmdline.OneJob(e),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := cmdline.LoadConfig(cmd, e)
-			if err != nil {
-				return err
-			}
-			a, err := direct.AcceptJob(cmd.Context(), c, args[0], cmdline.UserName())
-			if err != nil {
-				return cmdline.JobError(err)
-			}
-			return out.Print(e.Stdout, a, func(w io.Writer) error {
-				return show.Say(w, "Every row of %s in table %s is job %s's. The next pass may change %s and delete %s.\n",
-					a.Keys, a.Table, a.Job, text.Count(a.Changes, "row"), text.Count(a.Deletes, "row"))
+			return cmdline.WithRemote(cmd, e, func(r operate.Operator) error {
+				waits, err := r.Acceptance(cmd.Context(), args[0])
+				if err != nil {
+					return cmdline.JobError(err)
+				}
+				done, err := r.Do(cmd.Context(), operate.Order{
+					Kind: operate.KindAccept, By: cmdline.UserName(), Reason: reason, Job: args[0],
+					Changes: waits.Changes, Deletes: waits.Deletes,
+				})
+				switch {
+				case err != nil:
+					return cmdline.JobError(err)
+				case done.Code == operate.CodeNothing && (done.Acceptance == nil || done.Acceptance.State != operate.RowsAccepted):
+					return errors.New(done.Text)
+				}
+				return out.Print(e.Stdout, done, func(w io.Writer) error { return show.Say(w, "%s\n", done.Text) })
 			})
 		},
 	}
-	cmdline.AddTargetFlags(cmd, e)
+	cmdline.AddRemoteFlags(cmd, e)
+	cmd.Flags().StringVar(&reason, "reason", "", "reason, for the history")
 	cmdline.JobNames(e).AsArguments(cmd, 1)
 	out.AddFlag(cmd, e.Getenv)
 	return cmd

@@ -18,11 +18,11 @@ func newJobCancelCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel JOB",
 		Short: "Cancel the open runs of a job",
-		Long: "Order the leader to end the runs of a job: a command gets SIGTERM, and SIGKILL\n" +
-			"after its grace; a flush stops after its current batch. Queued runs, and the\n" +
-			"retry of a failed one, are dropped too; --run ends that run alone. The\n" +
-			"schedule goes on: baton job pause stops that. It returns when the runs have\n" +
-			"their order. Exit code 1 if there was nothing to cancel, 3 if no node leads.",
+		Long: "Order the leader to end the runs of a job: a command gets SIGTERM, and after\n" +
+			"the time \"grace\" SIGKILL; a flush stops after its current batch. Queued runs,\n" +
+			"and the retry of a failed run, are also dropped. The schedule continues;\n" +
+			"`baton job pause` stops it. The exit code is 1 if there was nothing to cancel,\n" +
+			"and 3 if no node leads.",
 		Example: "  baton job cancel report\n  baton job cancel report --run 0d6c… --reason 'wrong parameters'",
 		Args:    cmdline.OneJob(e),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,8 +46,8 @@ func newJobCancelCommand(e cmdline.Env) *cobra.Command {
 		},
 	}
 	cmdline.AddRemoteFlags(cmd, e)
-	cmd.Flags().StringVar(&run, "run", "", "the ID of the one run to end")
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the history")
+	cmd.Flags().StringVar(&run, "run", "", "the ID of the run to end")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason, for the history")
 	cmdline.JobNames(e).AsArguments(cmd, 1)
 	cmdline.RunIDs(e, true).AsFlag(cmd, "run")
 	out.AddFlag(cmd, e.Getenv)
@@ -63,5 +63,5 @@ func printCancelled(w io.Writer, job string, done operate.Outcome) error {
 	if done.Retry == 0 {
 		return nil
 	}
-	return show.Say(w, "attempt %d of job %q, which was to come, is dropped\n", done.Retry, job)
+	return show.Say(w, "the pending attempt %d of job %q is dropped\n", done.Retry, job)
 }

@@ -23,17 +23,16 @@ func newJobHistoryCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history [JOB]",
 		Short: "Show a job's ended runs and missed slots",
-		Long: "Show the last runs of a job that have ended, on any node, and the slots that\n" +
-			"were not run, with the reason; the newest first. Slots that were missed one\n" +
-			"after the other for the same reason are one line, and so are the runs of a\n" +
-			"flush that found nothing to do, for up to an hour. The configuration's history\n" +
-			"says how much is kept. -o json has the end of the output, too; baton job logs\n" +
-			"has more of it. JOB may be left out where there is just one.",
+		Long: "Show the last ended runs of a job, on any node, and its missed slots with the\n" +
+			"reason, the newest first. Consecutive missed slots with the same reason share\n" +
+			"one line. Consecutive runs of a flush that found nothing to do also share one\n" +
+			"line, for up to an hour. -o json also contains the end of each run's output.\n" +
+			"JOB is optional if there is only one job.",
 		Example: "  baton job history report\n  baton job history report -n 100 -o json",
 		Args:    cmdline.OneOrTheJob(e, &name),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if n < 1 {
-				return cmdline.UsageError(fmt.Errorf("-n %d: want a number above 0", n))
+				return cmdline.UsageError(fmt.Errorf("-n %d: must be above 0", n))
 			}
 			return cmdline.WithRemote(cmd, e, func(r operate.Operator) error {
 				entries, err := r.History(cmd.Context(), name, "", n)
@@ -82,7 +81,7 @@ func printHistory(out io.Writer, name string, entries []operate.Entry, zone *tim
 	return w.Flush()
 }
 
-// missedSlots is "12 slots: overlap, 02:00 … 02:11".
+// missedSlots returns a text such as "12 slots: overlap, 02:00 … 02:11".
 func missedSlots(m operate.Missed, zone *time.Location) string {
 	first, last := m.First.In(zone), m.Last.In(zone)
 	clock := "15:04"
@@ -107,7 +106,7 @@ func missedSlots(m operate.Missed, zone *time.Location) string {
 	return text
 }
 
-// rows is how many rows a flush has written, deleted and put aside.
+// rows returns a text that says how many rows a flush has written, deleted, and stored as dead letters.
 func rows(r diagnose.Run) string {
 	said := fmt.Sprint(r.Rows)
 	if r.Deleted > 0 {
@@ -119,7 +118,7 @@ func rows(r diagnose.Run) string {
 	return said
 }
 
-// exitCode is the exit code of a command; "-" if it has none.
+// exitCode returns the exit code of a command, or "-" if it has none.
 func exitCode(r diagnose.Run) string {
 	if r.ExitCode == nil {
 		return "-"
@@ -127,7 +126,7 @@ func exitCode(r diagnose.Run) string {
 	return fmt.Sprint(*r.ExitCode)
 }
 
-// exit is the exit code of a command in words.
+// exit returns a text with the exit code of a command.
 func exit(r diagnose.Run) string {
 	if r.ExitCode == nil {
 		return "no exit code"
@@ -135,7 +134,7 @@ func exit(r diagnose.Run) string {
 	return fmt.Sprintf("exit code %d", *r.ExitCode)
 }
 
-// remark adds to a run's line: its slot, if the run began later, and [errorOrReason].
+// remark returns the last column of a run's line: the slot of the run, if the run began later than its slot, and [errorOrReason].
 func remark(r diagnose.Run, zone *time.Location) string {
 	why := errorOrReason(r)
 	if r.Idle != nil {
@@ -151,7 +150,7 @@ func remark(r diagnose.Run, zone *time.Location) string {
 	return slot + ": " + why
 }
 
-// errorOrReason is what went wrong, and who asked for the run.
+// errorOrReason returns the error of a run, and the name of the user who asked for the run.
 func errorOrReason(r diagnose.Run) string {
 	var parts []string
 	if r.Idle != nil {

@@ -6,7 +6,7 @@ import (
 	"baton/cmd/baton/internal/cmdline"
 )
 
-// New is baton job.
+// New returns the command "baton job".
 func New(e cmdline.Env) *cobra.Command {
 	return cmdline.Parent(&cobra.Command{
 		Use:     "job",

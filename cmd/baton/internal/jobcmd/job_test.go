@@ -15,18 +15,18 @@ func TestUntilIsATimeToCome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := time.Date(2026, 3, 28, 12, 30, 0, 0, berlin) // the night after has 23 hours
+	now := time.Date(2026, 3, 28, 12, 30, 0, 0, berlin) // the following night has only 23 hours
 	for _, c := range []struct{ text, want string }{
 		{"2026-03-28T12:00:00Z", "2026-03-28T13:00:00+01:00"},
 		{"2026-03-29 12:00", "2026-03-29T12:00:00+02:00"},
 		{"12:31", "2026-03-28T12:31:00+01:00"},
 		{"12:30", "2026-03-29T12:30:00+02:00"},
-		{"02:30", "2026-03-29T03:30:00+02:00"}, // there is no such time that night
+		{"02:30", "2026-03-29T03:30:00+02:00"}, // this time does not exist in that night
 		{"00:00", "2026-03-29T00:00:00+01:00"},
 		{"2026-03-28 12:30", "has passed: it is 2026-03-28 12:30:00 +01:00"},
 		{"2026-03-28T11:29:59Z", "has passed"},
-		{"25:00", "want a time such as"},
-		{"in 2h", "want a time such as"},
+		{"25:00", "write a time such as"},
+		{"in 2h", "write a time such as"},
 	} {
 		got, err := parseUntil(c.text, berlin, now)
 		if err == nil && got.Format(time.RFC3339) != c.want || err != nil && !strings.Contains(err.Error(), c.want) {

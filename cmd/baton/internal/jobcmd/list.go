@@ -21,7 +21,7 @@ func newJobListCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
-		Short:   "List the jobs and how they stand",
+		Short:   "List the jobs and their state",
 		Example: "  baton job list\n  baton job list -o json",
 		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -30,7 +30,7 @@ func newJobListCommand(e cmdline.Env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return out.Print(e.Stdout, s.Jobs, func(w io.Writer) error { return printJobs(w, s) })
+				return out.Print(e.Stdout, diagnose.Undefined(s.Jobs), func(w io.Writer) error { return printJobs(w, s) })
 			})
 		},
 	}
@@ -59,8 +59,8 @@ func newJobShowCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [JOB]",
 		Short: "Show one job and its last runs",
-		Long: "Show one job, how it stands, and its last runs. JOB may be left out where\n" +
-			"there is just one.",
+		Long: "Show one job, its state and its last runs. JOB is optional if there is only\n" +
+			"one job.",
 		Example: "  baton job show users\n  baton job show users -n 50",
 		Args:    cmdline.OneOrTheJob(e, &name),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -68,6 +68,9 @@ func newJobShowCommand(e cmdline.Env) *cobra.Command {
 				j, err := operate.JobOf(cmd.Context(), r, name)
 				if err != nil {
 					return cmdline.JobError(err)
+				}
+				if j.Definition, err = r.Definition(cmd.Context(), name); err != nil {
+					return err
 				}
 				past, err := operate.Runs(cmd.Context(), r, name, runs)
 				if err != nil {
@@ -83,7 +86,7 @@ func newJobShowCommand(e cmdline.Env) *cobra.Command {
 	}
 	cmdline.AddRemoteFlags(cmd, e)
 	cmdline.JobNames(e).AsArguments(cmd, 1)
-	cmdline.AddNumberFlag(cmd, &runs, 5, "how many of its last runs to show")
+	cmdline.AddNumberFlag(cmd, &runs, 5, "how many of the job's last runs to show")
 	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
@@ -152,16 +155,16 @@ func printJob(out io.Writer, j diagnose.Job, runs []diagnose.Run, now time.Time)
 	return nil
 }
 
-// pausedSince is why a job is paused, for how long, and what ends that.
+// pausedSince returns a text that says why a job is paused, since when, and when or how the pause ends.
 func pausedSince(j diagnose.Job) string {
 	text := j.Paused.Reason + ", since " + show.Here(j.Paused.Since)
 	if !j.Paused.Until.IsZero() {
 		text += ", until " + show.Here(j.Paused.Until)
 	}
-	return text + "; " + j.EndsPause() + " ends that"
+	return text + "; " + j.EndsPause() + " ends the pause"
 }
 
-// nowRunning is how far a run is that goes on.
+// nowRunning returns a text with the progress of a run that has not ended.
 func nowRunning(j diagnose.Job, r diagnose.Run, now time.Time) string {
 	text := "for " + text.Duration(now.Sub(r.Started))
 	if !j.Command {
@@ -173,7 +176,7 @@ func nowRunning(j diagnose.Job, r diagnose.Run, now time.Time) string {
 	return text
 }
 
-// soFar is how far a run is.
+// soFar returns a text with the number of rows that a run has written so far.
 func soFar(r diagnose.Run) string {
 	text := fmt.Sprintf("%d rows", r.Rows)
 	if r.Backlog != nil {

@@ -19,14 +19,12 @@ func newJobLogsCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs [JOB]",
 		Short: "Show the output of a job's command",
-		Long: "Show the output of a job's command, standard output and standard error in one:\n" +
-			"of the open run, or else of the last one, on any host. -f goes on until the\n" +
-			"run has ended, and prints its result: exit code 0 if it succeeded, else 1;\n" +
-			"Ctrl-C ends the watching, and not the run. The last 256 KiB of each of the\n" +
-			"last 20 runs are kept, without the secrets that the job names. On a terminal\n" +
-			"control characters other than those of colours are shown, and have no effect;\n" +
-			"elsewhere all is as the command wrote it. JOB may be left out where there is\n" +
-			"just one.",
+		Long: "Show the output of a job's command, standard output and standard error\n" +
+			"together. If no run is in progress on any host, the last run's output is\n" +
+			"shown. With -f the exit code is 0 if the run succeeded, otherwise 1; Ctrl-C\n" +
+			"stops watching, but not the run. On a terminal all control characters except\n" +
+			"colours are printed as text; elsewhere the output is unchanged. JOB is\n" +
+			"optional if there is only one job.",
 		Example: "  baton job logs report\n  baton job logs report -f\n  baton job logs report --tail 20 --run 3f0c…",
 		Args:    cmdline.OneOrTheJob(e, &o.Job),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -47,15 +45,15 @@ func newJobLogsCommand(e cmdline.Env) *cobra.Command {
 	}
 	cmdline.AddRemoteFlags(cmd, e)
 	cmdline.JobNames(e).AsArguments(cmd, 1)
-	cmd.Flags().BoolVarP(&o.Follow, "follow", "f", false, "show what comes until the run has ended")
-	cmd.Flags().StringVar(&o.RunID, "run", "", "the run's `ID`, as baton job show has it (default: the one that goes on, or the last)")
+	cmd.Flags().BoolVarP(&o.Follow, "follow", "f", false, "show further output until the run has ended")
+	cmd.Flags().StringVar(&o.RunID, "run", "", "the run's `ID`, as baton job show prints it (default: the open run, or else the last run)")
 	cmdline.RunIDs(e, false).AsFlag(cmd, "run")
-	cmd.Flags().IntVar(&o.Tail, "tail", -1, "begin with the last so `many` lines only (default: all that is kept)")
+	cmd.Flags().IntVar(&o.Tail, "tail", -1, "begin with this `many` of the last lines (default: all kept lines)")
 	return cmd
 }
 
-// showLogs writes the output of a program unchanged, for other programs. On a terminal only
-// its lines, tabs and colours have an effect.
+// showLogs writes the output of a job's program. If w is no terminal, the output is unchanged. On a terminal only the lines, tabs and
+// colours of the output have an effect.
 func showLogs(ctx context.Context, r operate.Operator, o operate.JobLogs, w io.Writer) (operate.JobRun, error) {
 	if !show.IsTerminal(w) {
 		return operate.ShowLogs(ctx, r, o, w)
@@ -65,7 +63,7 @@ func showLogs(ctx context.Context, r operate.Operator, o operate.JobLogs, w io.W
 	return run, errors.Join(err, screen.End())
 }
 
-// ended says how a run has ended, and answers with its result.
+// ended prints how a run ended, and returns the run's result as an error.
 func ended(run operate.JobRun, note func(string)) error {
 	text := fmt.Sprintf("run %s of job %q: %s in %s", run.Run.ID, run.Job, run.Run.State,
 		text.Duration(run.Run.Duration.Duration()))

@@ -14,7 +14,7 @@ import (
 	"baton/internal/text"
 )
 
-// mostSlots bounds what job next lists.
+// mostSlots is the maximum number of slots that "baton job next" lists.
 const mostSlots = 1000
 
 func newJobNextCommand(e cmdline.Env) *cobra.Command {
@@ -25,14 +25,15 @@ func newJobNextCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "next [JOB]",
 		Short: "List the next slots of a job",
-		Long: "List the next slots of a job in its time zone, its start with jitter, and the\n" +
-			"effect of daylight saving. It reads the configuration only: not Redis, and no\n" +
-			"pause. JOB may be left out where there is just one.",
+		Long: "List the next slots of a job (the times of its schedule) in its time zone, the\n" +
+			"start with jitter, and the effect of daylight saving. The command reads only\n" +
+			"the configuration, so it ignores pauses. JOB is optional if there is only one\n" +
+			"job.",
 		Example: "  baton job next report\n  baton job next report -n 100 -o json\n  baton job next report --from 2027-03-27",
 		Args:    cmdline.OneOrTheJob(e, &name),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if n < 1 || n > mostSlots {
-				return cmdline.UsageError(fmt.Errorf("-n %d: want 1 to %d", n, mostSlots))
+				return cmdline.UsageError(fmt.Errorf("-n %d: must be from 1 to %d", n, mostSlots))
 			}
 			return cmdline.WithRemote(cmd, e, func(r operate.Operator) error {
 				now := time.Now()
@@ -46,21 +47,21 @@ func newJobNextCommand(e cmdline.Env) *cobra.Command {
 				if err != nil {
 					return cmdline.JobError(err)
 				}
-				coming.Shifts = nil // the slots themselves have notes
+				coming.Shifts = nil // each slot already has its note
 				return out.Print(e.Stdout, coming, func(w io.Writer) error { return printNext(w, coming, now) })
 			})
 		},
 	}
 	cmdline.AddRemoteFlags(cmd, e)
 	cmdline.JobNames(e).AsArguments(cmd, 1)
-	cmdline.AddNumberFlag(cmd, &n, 10, "how many slots")
+	cmdline.AddNumberFlag(cmd, &n, 10, "number of slots")
 	cmd.Flags().StringVar(&from, "from", "",
-		"those after this `time`, in the job's zone: 2027-03-28, \"2027-03-28 02:30\", or RFC 3339 (default now)")
+		"slots after this `time`, in the job's zone: 2027-03-28, \"2027-03-28 02:30\", or RFC 3339 (default now)")
 	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
-// parseFrom reads a time as people write it. It is in the given zone if the text names none.
+// parseFrom parses a time in one of the usual formats. A time without a zone is in the given zone.
 func parseFrom(text string, zone *time.Location) (time.Time, error) {
 	for _, layout := range []string{
 		time.RFC3339, time.DateOnly, "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04", "2006-01-02T15:04:05",

@@ -14,7 +14,7 @@ import (
 	"baton/internal/text"
 )
 
-// whichJobs is a job's name as the only argument, or --all.
+// whichJobs selects all jobs if the flag --all is given, otherwise the job that the only argument names.
 type whichJobs struct{ all bool }
 
 func (j *whichJobs) addFlag(cmd *cobra.Command) {
@@ -22,7 +22,7 @@ func (j *whichJobs) addFlag(cmd *cobra.Command) {
 	cmd.Args = cmdline.AtMostOneArg
 }
 
-// name is the job's; "" stands for all.
+// name returns the name of the job, or "" for all jobs.
 func (j *whichJobs) name(cmd *cobra.Command, e cmdline.Env, args []string) (string, error) {
 	switch {
 	case j.all && len(args) > 0:
@@ -45,14 +45,13 @@ func newJobPauseCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause JOB | --all",
 		Short: "Pause a job, or all, for a while or until job resume",
-		Long: "Pause a job: its slots are missed until baton job resume, or until the time of\n" +
-			"--for or --until, whichever node leads. The changes of a flush wait in Redis.\n" +
-			"An open run may end, but one of @always is ended. With --all no job runs; a\n" +
-			"job that is paused itself stays so after that. baton itself pauses a job with\n" +
-			"more records in one batch that do not fit than dead_letters.per_batch allows,\n" +
-			"and at a gap in a stream: the reason says which.\n\n" +
-			"--until takes 2006-01-02T15:04:05Z, '2006-01-02 15:04' or 15:04, the last two\n" +
-			"in the time zone of the job.",
+		Long: "Pause a job: its slots are missed until `baton job resume`, or until the time\n" +
+			"of --for or --until, under every leader. The changes of a flush wait in Redis.\n" +
+			"A run in progress may finish, but a run of an @always job is ended. With --all\n" +
+			"no job runs; a job that was also paused alone stays paused after that\n" +
+			"pause.\n\n" +
+			"--until accepts 2006-01-02T15:04:05Z, '2006-01-02 15:04' or 15:04; the last\n" +
+			"two are in the job's time zone.",
 		Example: "  baton job pause users --reason 'new column'\n  baton job pause report --for 2h\n" +
 			"  baton job pause --all --until 06:30 --reason 'restore of main'",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -81,7 +80,7 @@ func newJobPauseCommand(e cmdline.Env) *cobra.Command {
 	jobs.addFlag(cmd)
 	cmdline.JobNames(e).AsArguments(cmd, 1)
 	ends.addFlags(cmd)
-	cmd.Flags().StringVar(&reason, "reason", "", "why, shown with the pause")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason, shown with the pause")
 	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
@@ -107,10 +106,10 @@ func newJobResumeCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume JOB | --all",
 		Short: "End the pause of a job, or that of all",
-		Long: "End the pause of a job: it runs at its next slot, and one of @always at once.\n" +
-			"Slots that have passed meanwhile are not run; baton job run does not wait for\n" +
-			"the next one. With --all the pause of all jobs ends; jobs that are paused\n" +
-			"themselves stay so. Without a pause it does nothing.",
+		Long: "End the pause of a job: the job runs at its next slot, and an @always job runs\n" +
+			"at once. Slots that passed during the pause are not run. --all ends the pause\n" +
+			"of all jobs; a job that was also paused alone stays paused. Without a pause\n" +
+			"the command does nothing.",
 		Example: "  baton job resume users\n  baton job resume users && baton job run users --watch\n  baton job resume --all",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := jobs.name(cmd, e, args)
@@ -143,7 +142,7 @@ func printJobResume(w io.Writer, job string, p operate.Outcome) error {
 		what = fmt.Sprintf("%s %s resumed; %s paused %s, for %s", who, is, it, p.Was.Reason, text.Duration(time.Since(p.Was.Since)))
 	}
 	if p.Still != nil {
-		what += fmt.Sprintf("; but all jobs are paused %s; baton job resume --all ends that", p.Still.Reason)
+		what += fmt.Sprintf("; but all jobs are paused %s; baton job resume --all ends the pause", p.Still.Reason)
 	}
 	return show.Say(w, "%s\n", what)
 }

@@ -15,7 +15,7 @@ import (
 	"baton/internal/text"
 )
 
-// examples is how many records a preview shows.
+// examples is the number of example records that a preview shows.
 const examples = 10
 
 func newJobPreviewCommand(e cmdline.Env) *cobra.Command {
@@ -26,14 +26,12 @@ func newJobPreviewCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "preview [JOB]",
 		Short: "Show what a job would do, without touching anything",
-		Long: "Show a run of the job as it would be now: its keys and the waiting changes,\n" +
-			"the table that it would make, the mapping of each column, ten rows, and the\n" +
-			"problems. It needs no leader, and changes nothing in Redis or the database.\n" +
-			"JOB may be left out where there is just one. With --all, compare all keys with\n" +
-			"the table as it is: how many rows would a pass insert, change and delete, with\n" +
-			"examples? That reads all keys and all rows, as job verify does, in a bounded\n" +
-			"memory; --rate spares Redis. Exit code 1 if something is wrong, or if the pass\n" +
-			"would stop.",
+		Long: "Show what a run of the job would do now: its keys and the waiting changes, the\n" +
+			"table that it would make, the mapping of each column, ten rows, and the\n" +
+			"problems. The command needs no leader, and changes nothing. JOB is optional if\n" +
+			"there is only one job. With --all it compares all keys with the table, and\n" +
+			"shows how many rows a pass would insert, change and delete, with examples. The\n" +
+			"exit code is 1 if there is a problem, or if the pass would stop.",
 		Example: "  baton job preview users\n  baton job preview users -n 100 -o json\n  baton job preview users --all --rate 5000",
 		Args:    cmdline.OneOrTheJob(e, &name),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -41,8 +39,11 @@ func newJobPreviewCommand(e cmdline.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if all.rate > 0 && !all.set {
-				return cmdline.UsageError(errors.New("--rate is for --all"))
+			switch {
+			case all.rate > 0 && !all.set:
+				return cmdline.UsageError(errors.New("--rate can only be used with --all"))
+			case all.resume && !all.set:
+				return cmdline.UsageError(errors.New("--resume can only be used with --all"))
 			}
 			if all.set {
 				return all.run(e, rows, out, func(o direct.PlanOptions) (direct.Plan, error) {
@@ -65,8 +66,9 @@ func newJobPreviewCommand(e cmdline.Env) *cobra.Command {
 	cmdline.AddTargetFlags(cmd, e)
 	cmdline.JobNames(e).AsArguments(cmd, 1)
 	cmdline.AddNumberFlag(cmd, &rows, examples, "how many records to show; with --all, of each kind")
-	cmd.Flags().BoolVar(&all.set, "all", false, "compare all keys with all rows: what a pass would do to the table")
-	cmd.Flags().IntVar(&all.rate, "rate", 0, "with --all, read at most so many `keys` and rows a second; 0: as fast as it goes")
+	cmd.Flags().BoolVar(&all.set, "all", false, "compare all keys with all rows, and show what a pass would do to the table")
+	cmd.Flags().IntVar(&all.rate, "rate", 0, "with --all, read at most this many `keys` and rows per second; 0: no limit")
+	cmd.Flags().BoolVar(&all.resume, "resume", false, "with --all, continue the last preview if it was interrupted")
 	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
@@ -131,12 +133,12 @@ func previewRows(f func(string, ...any), p direct.Preview) {
 	}
 }
 
-// widest bounds the shown text of one value.
+// widest is the maximum length of a shown value, in characters.
 const widest = 40
 
-func previewRow(columns []direct.PreviewColumn, r direct.PreviewRow) show.Shown {
+func previewRow(columns []direct.PreviewColumn, r direct.PreviewRow) show.SafeText {
 	if r.Error != "" {
-		return show.Shown("dead letter: " + show.Clean(r.Record))
+		return show.SafeText("dead letter: " + show.Clean(r.Record))
 	}
 	var b strings.Builder
 	for i := range columns {
@@ -152,5 +154,5 @@ func previewRow(columns []direct.PreviewColumn, r direct.PreviewRow) show.Shown 
 	if r.Delete {
 		b.WriteString("(the row is deleted)")
 	}
-	return show.Shown(b.String())
+	return show.SafeText(b.String())
 }

@@ -12,22 +12,22 @@ import (
 	"baton/internal/text"
 )
 
-// allFlags are those of a preview of everything.
+// allFlags are the flags of a preview of all keys.
 type allFlags struct {
-	set  bool
-	rate int
+	set, resume bool
+	rate        int
 }
 
-// run makes a plan, and shows the effects of a pass.
+// run makes a plan, and prints the changes that a pass over all keys would make.
 func (f allFlags) run(e cmdline.Env, examples int, out show.Output, plan func(direct.PlanOptions) (direct.Plan, error)) error {
 	told := time.Now()
 	p, err := plan(direct.PlanOptions{
-		Rate: f.rate, Examples: examples,
+		Rate: f.rate, Examples: examples, Resume: f.resume,
 		Progress: func(part float64, records, rows int64) {
 			const seldom = 10 * time.Second
 			if time.Since(told) > seldom {
 				told = time.Now()
-				// A terminal that is gone ends the process.
+				// The error is ignored, because the process ends when its terminal is closed.
 				_ = show.Say(e.Stderr, "%3.0f %%  %d records, %d rows\n", part*100, records, rows)
 			}
 		},
@@ -44,7 +44,7 @@ func (f allFlags) run(e cmdline.Env, examples int, out show.Output, plan func(di
 	return nil
 }
 
-// planKinds are the kinds of examples, and what becomes of their rows.
+// planKinds maps each kind of example to the change that a pass over all keys would make to the example's row.
 var planKinds = map[string]string{"missing": "insert", "different": "change", "extra": "delete", "unfit": "dead letter"}
 
 func printPlan(out io.Writer, p direct.Plan) error {
@@ -79,10 +79,10 @@ func printPlan(out io.Writer, p direct.Plan) error {
 	return w.Flush()
 }
 
-// planExample says which columns of a row would be changed, and why a record is a dead letter.
-func planExample(one direct.PlanExample) show.Shown {
+// planExample returns a text that says which columns of a row a pass over all keys would change, or why a record would be a dead letter.
+func planExample(one direct.PlanExample) show.SafeText {
 	if one.Why != "" {
-		return show.Shown(show.Clean(one.Why))
+		return show.SafeText(show.Clean(one.Why))
 	}
 	parts := make([]string, len(one.Columns))
 	for i, c := range one.Columns {
@@ -91,5 +91,5 @@ func planExample(one direct.PlanExample) show.Shown {
 	if one.Member != "" {
 		parts = append([]string{"member " + show.Plain(one.Member, widest)}, parts...)
 	}
-	return show.Shown(strings.Join(parts, ", "))
+	return show.SafeText(strings.Join(parts, ", "))
 }

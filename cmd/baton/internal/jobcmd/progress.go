@@ -13,17 +13,17 @@ import (
 
 const (
 	barWidth = 30
-	// rateOver is the time that a rate is taken over: shorter, and it jumps.
+	// rateOver is the length of the time window of the shown rate. With a shorter window the rate would vary too much.
 	rateOver = 10 * time.Second
 )
 
-// progress shows how far a run is: in one line of a terminal, else a line a second.
+// progress shows the progress of a run. On a terminal it updates one line; otherwise it prints a line every second.
 type progress struct {
 	w       io.Writer
 	inPlace bool
-	command bool // it writes no rows
+	command bool // a command writes no rows
 	shown   time.Time
-	samples []sample // of the last rateOver
+	samples []sample // taken within the last rateOver
 }
 
 type sample struct {
@@ -31,7 +31,7 @@ type sample struct {
 	rows int64
 }
 
-// show shows a run as it stands now.
+// show shows the current state of a run.
 func (p *progress) show(r diagnose.Run, now time.Time) {
 	p.samples = append(p.samples, sample{now, r.Rows + r.Dead})
 	for len(p.samples) > 2 && now.Sub(p.samples[0].at) > rateOver {
@@ -49,20 +49,20 @@ func (p *progress) show(r diagnose.Run, now time.Time) {
 		line = "running for " + text.Duration(now.Sub(r.Started).Round(time.Second))
 	}
 	if p.inPlace {
-		_ = show.Say(p.w, "\r\x1b[K%s", line) // a terminal that is gone ends the process
+		_ = show.Say(p.w, "\r\x1b[K%s", line) // the process ends when its terminal is closed
 		return
 	}
 	_ = show.Say(p.w, "%s\n", line)
 }
 
-// end leaves the line.
+// end removes the progress line from the terminal.
 func (p *progress) end() {
 	if p.inPlace && !p.shown.IsZero() {
 		_ = show.Say(p.w, "\r\x1b[K")
 	}
 }
 
-// line is "[#####.....]  50 %  1000 rows of 2000 changes, 500 rows/s, 2s left".
+// line returns a text such as "[#####.....]  50 %  1000 rows of 2000 changes, 500 rows/s, 2s left".
 func (p *progress) line(r diagnose.Run) string {
 	first, last := p.samples[0], p.samples[len(p.samples)-1]
 	took := last.at.Sub(first.at)
@@ -70,8 +70,7 @@ func (p *progress) line(r diagnose.Run) string {
 	if r.Backlog == nil || *r.Backlog <= 0 {
 		return line
 	}
-	// Several changes may make one row, so the end may come sooner. Changes that come in
-	// meanwhile may be flushed as well.
+	// Several changes may result in one row, so the run may end sooner. The run may also flush changes that arrive during the run.
 	done := min(float64(last.rows)/float64(*r.Backlog), 1)
 	full := int(done * barWidth)
 	bar := strings.Repeat("#", full) + strings.Repeat(".", barWidth-full)
@@ -82,7 +81,7 @@ func (p *progress) line(r diagnose.Run) string {
 	return fmt.Sprintf("[%s] %3.0f %%  %s", bar, done*100, line)
 }
 
-// perSecond is ", 1200 rows/s"; "" of no time at all, or no rows.
+// perSecond returns a text such as ", 1200 rows/s". It returns "" if no time has passed or if there are no rows.
 func perSecond(rows int64, took time.Duration) string {
 	if took <= 0 || rows == 0 {
 		return ""

@@ -22,12 +22,13 @@ func newJobRunCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run JOB",
 		Short: "Run a job now, on the leader",
-		Long: "Order the leader to run a job now, beside its schedule. It is refused if no\n" +
-			"node leads (exit code 3), if the job is paused, or if a run of it is open and\n" +
-			"its overlap is forbid. --force runs it then, too, and the history says so. It\n" +
-			"runs once, or not at all, whichever node leads meanwhile. --watch shows the\n" +
-			"progress until the run has ended, and the exit code is 1 if it did not\n" +
-			"succeed; Ctrl-C ends the watching, and not the run.",
+		Long: "Order the leader to run a job now, in addition to its schedule. The order is\n" +
+			"refused if no node leads (exit code 3), if the job is paused, or if a run of\n" +
+			"the job is in progress and the job's overlap is \"forbid\". --force runs the job\n" +
+			"beside a run in progress, and the history says so. The job runs once or not at\n" +
+			"all, even if another node takes over. --watch shows the progress until the run\n" +
+			"has ended; the exit code is 1 if the run did not succeed. Ctrl-C stops\n" +
+			"watching, but not the run.",
 		Example: "  baton job run users\n  baton job run users --watch\n  baton job run report --force --reason 'the last one hangs'",
 		Args:    cmdline.OneJob(e),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -53,20 +54,20 @@ func newJobRunCommand(e cmdline.Env) *cobra.Command {
 		},
 	}
 	cmdline.AddRemoteFlags(cmd, e)
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show the progress until it has ended")
-	cmd.Flags().BoolVar(&force, "force", false, "also while another run of the job is open")
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the history")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show the progress until the run has ended")
+	cmd.Flags().BoolVar(&force, "force", false, "run the job even while another run of it is in progress")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason, for the history")
 	cmdline.JobNames(e).AsArguments(cmd, 1)
 	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
-// nobodyRuns is the error that no node leads under a job's lock.
+// nobodyRuns returns the error that no node leads under a job's lock.
 func nobodyRuns(ctx context.Context, r operate.Operator, name string) error {
 	return cmdline.NoLeader(operate.Vacant(ctx, r, name))
 }
 
-// watchRun shows a run until it has ended, and answers with its result.
+// watchRun shows a run until the run has ended, and returns the run's result as an error.
 func watchRun(ctx context.Context, w io.Writer, r operate.Operator, job, id string, out show.Output) error {
 	command := operate.IsCommand(r.Configured(ctx), job)
 	bar := progress{w: w, inPlace: show.IsTerminal(w), command: command}

@@ -10,7 +10,7 @@ import (
 	"baton/cmd/baton/internal/show"
 )
 
-// pauseEnd is the end of a pause without an order: after a while, at a time, or never.
+// pauseEnd says when a pause ends without an order to resume: after a duration, at a time, or never.
 type pauseEnd struct {
 	after time.Duration
 	until string
@@ -22,18 +22,18 @@ func (p *pauseEnd) addFlags(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("for", "until")
 }
 
-// check refuses an invalid end.
+// check returns an error if the end is invalid.
 func (p *pauseEnd) check(cmd *cobra.Command) error {
 	switch {
 	case cmd.Flags().Changed("for") && p.after <= 0:
-		return cmdline.UsageError(fmt.Errorf("--for %v: want a duration above 0", p.after))
+		return cmdline.UsageError(fmt.Errorf("--for %v: must be a duration above 0", p.after))
 	case cmd.Flags().Changed("until") && p.until == "":
-		return cmdline.UsageError(fmt.Errorf("--until is empty: want a time such as %s", untilForms))
+		return cmdline.UsageError(fmt.Errorf("--until is empty: write a time such as %s", untilForms))
 	}
 	return nil
 }
 
-// at is the time itself; zero: the pause has no end.
+// at returns the end of the pause, or the zero time if the pause has no end.
 func (p *pauseEnd) at(zone *time.Location, now time.Time) (time.Time, error) {
 	if p.after > 0 {
 		return now.Add(p.after).In(zone), nil
@@ -46,7 +46,7 @@ func (p *pauseEnd) at(zone *time.Location, now time.Time) (time.Time, error) {
 
 const untilForms = "2006-01-02T15:04:05Z, '2006-01-02 15:04' or 15:04"
 
-// parseUntil reads a time that is still to come. A time of day is the next one.
+// parseUntil parses a time in the future. A time of day means its next occurrence.
 func parseUntil(text string, zone *time.Location, now time.Time) (time.Time, error) {
 	until, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -55,7 +55,7 @@ func parseUntil(text string, zone *time.Location, now time.Time) (time.Time, err
 	if err != nil {
 		var clock time.Time
 		if clock, err = time.Parse("15:04", text); err != nil {
-			return time.Time{}, fmt.Errorf("--until %q: want a time such as %s", text, untilForms)
+			return time.Time{}, fmt.Errorf("--until %q: write a time such as %s", text, untilForms)
 		}
 		year, month, day := now.In(zone).Date()
 		for ; !until.After(now); day++ {

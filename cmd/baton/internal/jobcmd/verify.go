@@ -18,7 +18,7 @@ import (
 	"baton/internal/text"
 )
 
-// operationFlags are those of verify and backfill.
+// operationFlags are the flags of "baton job verify" and "baton job backfill".
 type operationFlags struct {
 	show.Output
 	order  operate.Order
@@ -27,14 +27,15 @@ type operationFlags struct {
 
 func (f *operationFlags) add(cmd *cobra.Command, e cmdline.Env) {
 	cmdline.AddRemoteFlags(cmd, e)
-	cmd.Flags().IntVar(&f.order.Rate, "rate", 0, "Redis reads at most so many `keys` a second for it, of any job; 0: as fast as it goes")
-	cmd.Flags().BoolVar(&f.detach, "detach", false, "order it, and do not wait until it is over")
-	cmd.Flags().StringVar(&f.order.Reason, "reason", "", "why, for the history")
+	cmd.Flags().IntVar(&f.order.Rate, "rate", 0,
+		"limit the `keys` that Redis reads per second for this, including keys of other jobs; 0: no limit")
+	cmd.Flags().BoolVar(&f.detach, "detach", false, "give the order, but do not wait for the end")
+	cmd.Flags().StringVar(&f.order.Reason, "reason", "", "reason, for the history")
 	cmdline.JobNames(e).AsArguments(cmd, 1)
 	f.AddFlag(cmd, e.Getenv)
 }
 
-// sampleFlag is a part of all keys: 1%, or 0.01.
+// sampleFlag is the share of all keys to verify, written as "1%" or as "0.01".
 type sampleFlag struct{ part *float64 }
 
 func (s sampleFlag) String() string {
@@ -51,7 +52,7 @@ func (s sampleFlag) Set(given string) error {
 		part /= 100
 	}
 	if err != nil || !(part > 0 && part <= 1) {
-		return errors.New("want a part of all keys such as 1%, above 0 % and up to 100 %")
+		return errors.New("must be a part of all keys such as 1%, above 0 % and up to 100 %")
 	}
 	*s.part = part
 	return nil
@@ -62,21 +63,20 @@ func newJobVerifyCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify JOB",
 		Short: "Compare what Redis has with the rows of the table",
-		Long: "Read all keys of a job and all rows of its table, and compare them: which\n" +
-			"records have no row, which rows have other values, which rows have no record.\n" +
-			"It goes on beside the runs of the job, on the leader, and after a takeover on\n" +
-			"the next one. It changes nothing, unless --repair has the job flush the\n" +
-			"differences again; a repair deletes no more rows than max_pct allows. It\n" +
-			"compares differences again after a run of the job: they may be on their way.\n" +
-			"The exit code is 1 if anything differs. Ctrl-C ends the watching, and not the\n" +
-			"verification: baton job cancel does. For hashes, zset, scan and capture.",
+		Long: "Compare all keys of a job with all rows of its table. The leader compares them\n" +
+			"while the job continues to run; after a takeover the next leader continues. A\n" +
+			"verification changes nothing, unless you give --repair: then the job flushes\n" +
+			"the differing keys again, and deletes no more rows than max_pct allows. The\n" +
+			"exit code is 1 if anything differs. Ctrl-C stops watching; `baton job cancel`\n" +
+			"stops the verification. A verification works for hashes, zset, scan and\n" +
+			"capture.",
 		Example: "  baton job verify users\n  baton job verify users --sample 1% -o json\n  baton job verify users --repair --rate 5000",
 		Args:    cmdline.OneJob(e),
 		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args[0]) },
 	}
-	cmd.Flags().Var(sampleFlag{&f.order.Sample}, "sample", "only this part of all keys, chosen by their hash: 1%")
-	cmd.Flags().BoolVar(&f.order.Repair, "repair", false, "have the job flush again what differs")
-	cmd.Flags().IntVar(&f.order.Examples, "examples", 0, "show so many differences of each kind; 0: five")
+	cmd.Flags().Var(sampleFlag{&f.order.Sample}, "sample", "only this part of all keys, chosen by their hash, such as 1%")
+	cmd.Flags().BoolVar(&f.order.Repair, "repair", false, "let the job flush the differing keys again")
+	cmd.Flags().IntVar(&f.order.Examples, "examples", 0, "show this many differences of each kind; 0 means five")
 	f.add(cmd, e)
 	return cmd
 }
@@ -86,13 +86,13 @@ func newJobBackfillCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backfill JOB",
 		Short: "Mark all keys that exist, so that the job flushes them",
-		Long: "Mark every key of a job in Redis as changed, so that its next runs flush the\n" +
-			"data from before baton. A run reads the value that a key has then, so nothing\n" +
-			"is lost by a change meanwhile, and to do it twice does no harm. It goes on\n" +
-			"beside the runs of the job, on the leader, and after a takeover on the next\n" +
-			"one. Ctrl-C ends the watching, and not the backfill: baton job cancel does.\n" +
-			"For hashes, zset and capture; each run of a scan, or of totals, reads\n" +
-			"everything.",
+		Long: "Mark every key of a job in Redis as changed, so that its next runs also flush\n" +
+			"the data that was in Redis before baton was introduced. Repeating a backfill\n" +
+			"does no harm. The leader marks the keys while the job continues to run; after\n" +
+			"a takeover the next leader continues. Ctrl-C stops watching; `baton job\n" +
+			"cancel` stops the backfill. A backfill works for hashes, zset and capture; a\n" +
+			"scan, or a job of totals, reads everything in each run anyway. Rows that the\n" +
+			"job never wrote stay unchanged until you run `baton job accept`.",
 		Example: "  baton job backfill users\n  baton job backfill users --rate 2000 --detach",
 		Args:    cmdline.OneJob(e),
 		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args[0]) },
@@ -101,7 +101,7 @@ func newJobBackfillCommand(e cmdline.Env) *cobra.Command {
 	return cmd
 }
 
-// run gives the order, and watches the operation until it is over.
+// run orders an operation, which is a verification or a backfill, and watches the operation until it ends.
 func (f *operationFlags) run(cmd *cobra.Command, e cmdline.Env, name string) error {
 	return cmdline.WithRemote(cmd, e, func(r operate.Operator) error {
 		o := f.order
@@ -121,7 +121,7 @@ func (f *operationFlags) run(cmd *cobra.Command, e cmdline.Env, name string) err
 	})
 }
 
-// watch shows an operation until it is over. Its error says what differs.
+// watch shows an operation until the operation ends. It returns an error if the operation has failed or has found differences.
 func (f *operationFlags) watch(ctx context.Context, e cmdline.Env, r operate.Operator, name, id string) error {
 	bar := operationBar{w: e.Stderr, inPlace: show.IsTerminal(e.Stderr)}
 	ended, err := operate.WatchOperation(ctx, r, name, id, func(now diagnose.Operation) { bar.show(now, time.Now()) })
@@ -139,7 +139,8 @@ func (f *operationFlags) watch(ctx context.Context, e cmdline.Env, r operate.Ope
 	return err
 }
 
-// operationBar shows how far an operation is: in one line of a terminal, else a line every few seconds.
+// operationBar shows the progress of an operation, which is a verification or a backfill. On a terminal it updates one line; otherwise it
+// prints a line every few seconds.
 type operationBar struct {
 	w       io.Writer
 	inPlace bool
@@ -153,26 +154,26 @@ func (b *operationBar) show(o diagnose.Operation, now time.Time) {
 	}
 	first := b.shown.IsZero()
 	if b.shown = now; first && !b.inPlace {
-		return // most are over soon
+		return // most operations end soon
 	}
 	full := int(o.Progress.Part * barWidth)
 	bar := strings.Repeat("#", full) + strings.Repeat(".", barWidth-full)
 	line := fmt.Sprintf("[%s] %3.0f %%  %s", bar, o.Progress.Part*100, operationSoFar(o))
 	if b.inPlace {
-		_ = show.Say(b.w, "\r\x1b[K%s", line) // a terminal that is gone ends the process
+		_ = show.Say(b.w, "\r\x1b[K%s", line) // the process ends when its terminal is closed
 		return
 	}
 	_ = show.Say(b.w, "%s\n", line)
 }
 
-// end leaves the line.
+// end removes the progress line from the terminal.
 func (b *operationBar) end() {
 	if b.inPlace && !b.shown.IsZero() {
 		_ = show.Say(b.w, "\r\x1b[K")
 	}
 }
 
-// operationSoFar is "1000 records, 2 missing".
+// operationSoFar returns a text such as "1000 records, 2 missing".
 func operationSoFar(o diagnose.Operation) string {
 	v := o.Progress.Result
 	if o.Kind == string(operate.KindBackfill) {
@@ -197,7 +198,7 @@ func differences(v diagnose.Verified) (parts []string) {
 	return parts
 }
 
-// printOperation prints how an operation ended.
+// printOperation prints how an operation, which is a verification or a backfill, ended.
 func printOperation(w io.Writer, o diagnose.Operation) error {
 	v := o.Progress.Result
 	took := text.Duration(o.Finished.Sub(o.Started))
@@ -210,7 +211,7 @@ func printOperation(w io.Writer, o diagnose.Operation) error {
 	case o.State == "succeeded":
 		found = "no differences"
 	default:
-		found = "not all was compared; no differences so far"
+		found = "the comparison is incomplete; no differences so far"
 	}
 	sample := ""
 	if o.Sample > 0 {
@@ -227,7 +228,7 @@ func printOperation(w io.Writer, o diagnose.Operation) error {
 	}
 	if v.Moving > 0 {
 		v.Notes = append(v.Notes, fmt.Sprintf("%d records changed each time they were read, "+
-			"so it is not known whether their rows follow", v.Moving))
+			"so it is not known whether their rows are correct", v.Moving))
 	}
 	if v.Marked > 0 {
 		v.Notes = append(v.Notes, fmt.Sprintf("%d keys are marked: the next runs of the job flush them", v.Marked))
@@ -255,7 +256,7 @@ func printDifference(w io.Writer, d diagnose.Difference) error {
 	return show.Say(w, "%s\n", line)
 }
 
-// showOperations shows what goes on beside the runs of a job, and its last verification.
+// showOperations prints the operation that is in progress for a job, and the job's last verification.
 func showOperations(p func(string, ...any), j diagnose.Job, now time.Time) {
 	if o := j.Operation; o != nil && o.State == "running" {
 		p("%s\t%.0f %% done, %s, on %s\n", o.Kind, o.Progress.Part*100, operationSoFar(*o), o.NodeID)
@@ -274,7 +275,7 @@ func showOperations(p func(string, ...any), j diagnose.Job, now time.Time) {
 	}
 }
 
-// difference names a record.
+// difference returns a text that names a record that differs, by its key and its member.
 func difference(d diagnose.Difference) string {
 	if d.Member == "" {
 		return fmt.Sprintf("%q", d.Key)

@@ -11,7 +11,7 @@ import (
 	"baton/internal/text"
 )
 
-// StateColour is that of a state in words, by its first.
+// StateColour returns the colour of a state. The first word of the state decides the colour.
 func StateColour(state string) show.Colour {
 	word, _, _ := strings.Cut(strings.TrimSuffix(state, ","), " ")
 	switch word {
@@ -27,18 +27,20 @@ func StateColour(state string) show.Colour {
 	return ""
 }
 
-// painted is a state in its colour.
-func painted(w io.Writer, state string) show.Shown { return show.Paint(w, StateColour(state), state) }
+// painted returns a state in its colour.
+func painted(w io.Writer, state string) show.SafeText {
+	return show.Paint(w, StateColour(state), state)
+}
 
-// paintLate is how far a job is behind.
-func paintLate(w io.Writer, j diagnose.Job, now time.Time) show.Shown {
+// paintLate returns a text that says how far a job's table is behind Redis. The text is coloured if the job's data is late.
+func paintLate(w io.Writer, j diagnose.Job, now time.Time) show.SafeText {
 	if j.IsDataLate(now) {
 		return show.Paint(w, show.Bad, behind(j))
 	}
-	return show.Shown(behind(j))
+	return show.SafeText(behind(j))
 }
 
-// jobState describes the present state of a job, in a word or two.
+// jobState describes the current state of a job in one or two words.
 func jobState(j diagnose.Job, now time.Time) string {
 	paused := "paused"
 	if j.Paused != nil && j.Paused.All {
@@ -83,7 +85,7 @@ func lastRun(j diagnose.Job, now time.Time) string {
 	return fmt.Sprintf("%s %s ago", state, text.Duration(now.Sub(r.Started)))
 }
 
-// NextRun is when a job is due: while no node leads under its lock no time is promised.
+// NextRun returns a text that says when a job is due next. It names no time while no node leads under the job's lock.
 func NextRun(j diagnose.Job, s diagnose.Snapshot) string {
 	leader := s.LeaderOf(j)
 	switch {
@@ -99,8 +101,8 @@ func NextRun(j diagnose.Job, s diagnose.Snapshot) string {
 	return "in " + text.Duration(j.NextRun.Sub(s.Now))
 }
 
-// WaitingChanges is how many changes a job has still to write; "unknown" if [diagnose.Job] says why, "?" if that
-// is not known.
+// WaitingChanges returns how many changes a job still has to write. If the number is unknown, it returns "unknown" if [diagnose.Job]
+// contains the reason, otherwise "?".
 func WaitingChanges(j diagnose.Job) string {
 	switch {
 	case j.Command:
@@ -113,7 +115,7 @@ func WaitingChanges(j diagnose.Job) string {
 	return fmt.Sprint(*j.Backlog)
 }
 
-// waiting is that with its unit, and why it is not known.
+// waiting returns the number of waiting changes with its unit, or the reason why the number is unknown.
 func waiting(j diagnose.Job) string {
 	if j.Backlog == nil && j.BacklogUnknown != "" {
 		return "unknown: " + text.OneLine(j.BacklogUnknown)

@@ -2,7 +2,8 @@ package show
 
 import "fmt"
 
-// Epoch is an epoch where it only tells terms apart: its end. Data, and baton status, have all of it.
+// Epoch shortens an epoch to its last digits, for places where it only distinguishes terms. Output for programs, and the text of "baton
+// status", contain the whole epoch.
 func Epoch(epoch int64) string {
 	const apart = 1_000_000
 	if epoch < 1000*apart {

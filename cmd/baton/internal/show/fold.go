@@ -5,14 +5,14 @@ import (
 )
 
 const (
-	// foldedBy is how far a line that goes on with a row is indented.
+	// foldedBy is the indentation of a row's second and further lines, in columns.
 	foldedBy = 4
-	// narrowest is as many columns as are worth a text of several lines.
+	// narrowest is the minimum width, in columns, of a text that is broken into several lines.
 	narrowest = 24
 )
 
-// fold writes rows that are wider than a terminal, without losing a cell. Columns that do not fit
-// go below, and the last cell, which is often free text, goes on there.
+// fold writes rows that are wider than a terminal, without losing a cell. Columns that do not fit continue in a further line. The last
+// cell, which often contains free text, may continue over several lines.
 func fold(b *strings.Builder, rows [][]string, widths []int, width int) {
 	for _, row := range rows {
 		var line strings.Builder
@@ -32,7 +32,7 @@ func fold(b *strings.Builder, rows [][]string, widths []int, width int) {
 	}
 }
 
-// foldLast ends a row with its last cell.
+// foldLast writes the last cell of a row and ends the row.
 func foldLast(b *strings.Builder, line, cell string, at, width int) {
 	if at+TextWidth(cell) <= width {
 		b.WriteString(strings.TrimRight(line+cell, " ") + "\n")

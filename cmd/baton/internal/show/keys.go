@@ -11,13 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// oneOrder is how long signals count as one, as main counts them.
+// oneOrder is the time within which several signals count as one signal. Package main has a constant with the same value.
 const oneOrder = time.Second
 
-// Keys reads single keys from a terminal, without showing them; Ctrl-C goes on to interrupt. It
-// returns nil if r is no terminal, or one that belongs to another program just now. restore resets
-// the terminal's settings; so do a stop of this program (Ctrl-Z), until it goes on, and the second
-// signal that ends it.
+// Keys makes the terminal r deliver single keys without showing them. Ctrl-C still interrupts the program. Keys returns nil if r is no
+// terminal, or if r belongs to another program now. The function restore sets the terminal back to its old settings. The terminal also
+// gets its old settings back while Ctrl-Z stops this program, and before a second signal kills this program.
 func Keys(r io.Reader) (keys io.Reader, restore func()) {
 	f, ok := r.(*os.File)
 	if !ok {
@@ -29,7 +28,7 @@ func Keys(r io.Reader) (keys io.Reader, restore func()) {
 		return nil, func() {}
 	}
 	k.before = before
-	// Before the change, so that no Ctrl-Z between the two leaves the terminal changed.
+	// Notify is called before the settings change, so that a Ctrl-Z between the two calls does not leave the terminal changed.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGTSTP, syscall.SIGCONT)
 	if !k.raw() {
@@ -52,8 +51,8 @@ type keyboard struct {
 	before *unix.Termios
 }
 
-// raw reports whether the terminal now hands over each key. In the background of a shell a change
-// would stop this program.
+// raw changes the terminal's settings and reports whether the terminal now delivers single keys. It does nothing if this program runs in
+// the background of a shell, because a change of the settings would stop the program.
 func (k *keyboard) raw() bool {
 	if group, err := unix.IoctlGetInt(k.fd, unix.TIOCGPGRP); err != nil || group != unix.Getpgrp() {
 		return false
@@ -64,18 +63,19 @@ func (k *keyboard) raw() bool {
 	return unix.IoctlSetTermios(k.fd, setTermios, &now) == nil
 }
 
-// cooked restores the terminal's settings. For a terminal that is gone its failure does not matter.
+// cooked restores the terminal's settings. It ignores errors, because they do not matter if the terminal is closed.
 func (k *keyboard) cooked() { _ = unix.IoctlSetTermios(k.fd, setTermios, k.before) }
 
-// watch keeps the terminal usable for others while this program stands still, and after its end.
+// watch restores the terminal's settings while this program is stopped and before it is killed, so that other programs can use the
+// terminal.
 func (k *keyboard) watch(signals <-chan os.Signal, done chan<- struct{}) {
 	defer close(done)
-	var asked time.Time // to end, for the first time
+	var asked time.Time // when the first signal asked the program to end
 	for s := range signals {
 		switch s {
 		case syscall.SIGTSTP:
 			k.cooked()
-			_ = unix.Kill(os.Getpid(), unix.SIGSTOP) // cannot fail: this process is there
+			_ = unix.Kill(os.Getpid(), unix.SIGSTOP) // cannot fail, because this process exists
 		case syscall.SIGCONT:
 			k.raw()
 		case syscall.SIGINT, syscall.SIGTERM:
@@ -84,7 +84,7 @@ func (k *keyboard) watch(signals <-chan os.Signal, done chan<- struct{}) {
 			} else if time.Since(asked) > oneOrder {
 				k.cooked()
 				signal.Reset(s)
-				_ = unix.Kill(os.Getpid(), s.(syscall.Signal)) // cannot fail: this process is there
+				_ = unix.Kill(os.Getpid(), s.(syscall.Signal)) // cannot fail, because this process exists
 			}
 		}
 	}

@@ -14,10 +14,10 @@ import (
 	"baton/internal/testsupport"
 )
 
-// holder is set for a process that reads keys until it ends.
+// holder is set in the environment of a process that reads keys until it ends.
 const holder = "BATON_TEST_READS_KEYS"
 
-// TestReadKeys is that process; of the others it asks nothing.
+// TestReadKeys reads keys in the process that has holder set. In other processes it does nothing.
 func TestReadKeys(*testing.T) {
 	if os.Getenv(holder) == "" {
 		return
@@ -28,7 +28,7 @@ func TestReadKeys(*testing.T) {
 	select {}
 }
 
-// A program that stands still, or is ended by a second Ctrl-C, leaves the terminal as it was.
+// TestTerminalIsLeftAsItWas checks that a program that is stopped, or that a second Ctrl-C ends, restores the settings of the terminal.
 func TestTerminalIsLeftAsItWas(t *testing.T) {
 	master, screen := testsupport.Terminal(t)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestReadKeys$")
@@ -39,7 +39,7 @@ func TestTerminalIsLeftAsItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it has ended, if the test has passed
+		_ = cmd.Process.Kill() // if the test has passed, the process has already ended
 		_ = cmd.Wait()
 	})
 	press := func(key string) {
@@ -61,7 +61,7 @@ func TestTerminalIsLeftAsItWas(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	for deadline := time.After(time.Minute); ; {
-		press("\x03") // the first asks; those of the next second belong to it
+		press("\x03") // the first key asks the program to end; keys within the next second count as the same request
 		select {
 		case err := <-ended:
 			if err == nil || err.Error() != "signal: interrupt" {
@@ -87,7 +87,7 @@ func echoes(t *testing.T, screen *os.File) bool {
 	return now.Lflag&unix.ECHO != 0 && now.Lflag&unix.ICANON != 0
 }
 
-// state is one letter: T for a process that stands still.
+// state returns the state of a process as one letter. A stopped process has the state T.
 func state(t *testing.T, pid int) string {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

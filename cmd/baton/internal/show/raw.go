@@ -7,17 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// Raw is a terminal that a program's own output goes to: its lines, tabs and colours have
-// their effect, and other control characters are shown.
+// Raw writes a program's own output to a terminal. Raw writes line ends, tabs and the codes of colours unchanged, and shows other control
+// characters as text.
 type Raw struct {
 	w    io.Writer
-	held string // may be the beginning of a character or a colour
+	held string // may be the beginning of a character or of a colour's code
 }
 
-// NewRaw makes a Raw that shows its input on the terminal w.
+// NewRaw returns a Raw that writes to the terminal w.
 func NewRaw(w io.Writer) *Raw { return &Raw{w: w} }
 
-// Write shows p.
+// Write writes p to the terminal.
 func (r *Raw) Write(p []byte) (int, error) {
 	text := r.held + string(p)
 	whole := len(text) - begun(text)
@@ -28,13 +28,14 @@ func (r *Raw) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// End shows the rest that was held back, and ends the program's colours.
+// End writes the text that Raw has held back because the text may be incomplete. Then it ends the program's colours.
 func (r *Raw) End() error {
 	_, err := io.WriteString(r.w, visible(r.held)+"\x1b[0m")
 	return err
 }
 
-// visible is the part of a program's output that is written to a terminal.
+// visible returns a program's output in the form that is written to a terminal: it replaces control characters other than line ends, tabs
+// and colours with text.
 func visible(text string) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	var b strings.Builder
@@ -46,7 +47,7 @@ func visible(text string) string {
 	return b.String() + cleaned(text[last:], "\n\t")
 }
 
-// begun is how many bytes at the end of a text may go on in the next one.
+// begun returns the number of bytes at the end of text that may be the beginning of a character or code, whose rest is still to come.
 func begun(text string) int {
 	if at := regexp.MustCompile("(\r|\x1b(\\[[0-9;:]{0,60})?)$").FindStringIndex(text); at != nil {
 		return len(text) - at[0]

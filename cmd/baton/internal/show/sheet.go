@@ -7,20 +7,20 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Sheet is a writer for people: it knows whether it takes colours, and how wide it is.
+// Sheet is a writer for people. It has a width, and may show colours.
 type Sheet struct {
 	io.Writer
 	Colour bool
-	Width  int // 0: as wide as it takes
-	// Live: it is a screen that is drawn again and again: a row is cut at the width, else it goes on
-	// in further lines.
+	Width  int // 0 means no limit
+	// Live means that the output is a screen that is drawn repeatedly, so rows are cut at the width. Otherwise a long row continues in
+	// further lines.
 	Live bool
 }
 
-// lookup finds a variable of the environment.
+// lookup returns the value of an environment variable.
 type lookup = func(name string) (value string, ok bool)
 
-// NewSheet is w for people.
+// NewSheet returns a Sheet that writes to w.
 func NewSheet(cmd *cobra.Command, getenv lookup, w io.Writer) *Sheet {
 	if s, ok := w.(*Sheet); ok {
 		return s
@@ -32,38 +32,38 @@ func NewSheet(cmd *cobra.Command, getenv lookup, w io.Writer) *Sheet {
 	return s
 }
 
-// SheetOf is w for people, with colours or without, and width columns wide; 0 means no limit.
+// SheetOf returns a Sheet that writes to w, with or without colours. It is width columns wide; 0 means no limit.
 func SheetOf(w io.Writer, colour bool, width int) *Sheet {
 	return &Sheet{Writer: w, Colour: colour, Width: width}
 }
 
-// The values of --color.
+// These are the values of the flag --color.
 const (
 	colourAuto   = "auto"
 	colourAlways = "always"
 	colourNever  = "never"
 )
 
-// colourFlag is the flag --color.
+// colourFlag is the value of the flag --color.
 type colourFlag string
 
-// String, Set and Type make it a flag.
+// String implements pflag.Value, together with Set and Type.
 func (c *colourFlag) String() string { return string(*c) }
 
-// Set takes auto, always or never.
+// Set sets the value. It accepts "auto", "always" or "never".
 func (c *colourFlag) Set(s string) error {
 	switch s {
 	case colourAuto, colourAlways, colourNever:
 		*c = colourFlag(s)
 		return nil
 	}
-	return fmt.Errorf("want %s, %s or %s", colourAuto, colourAlways, colourNever)
+	return fmt.Errorf("must be %s, %s or %s", colourAuto, colourAlways, colourNever)
 }
 
-// Type is the name of the value in the help text.
+// Type returns the name of the flag's value in the help text.
 func (c *colourFlag) Type() string { return "when" }
 
-// AddColourFlag gives root the flag --color.
+// AddColourFlag adds the flag --color to root.
 func AddColourFlag(root *cobra.Command) {
 	when := colourFlag(colourAuto)
 	root.PersistentFlags().Var(&when, "color", "colours: auto, always or never; auto is on a terminal, unless $NO_COLOR is set")
@@ -71,7 +71,7 @@ func AddColourFlag(root *cobra.Command) {
 		cobra.FixedCompletions([]string{colourAuto, colourAlways, colourNever}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// takesColour: see no-color.org. The flag of the command line goes first.
+// takesColour reports whether to write colours to w, see no-color.org. The flag --color overrides the environment.
 func takesColour(cmd *cobra.Command, getenv lookup, w io.Writer) bool {
 	if f := cmd.Flag("color"); f != nil && f.Value.String() != colourAuto {
 		return f.Value.String() == colourAlways
@@ -82,31 +82,31 @@ func takesColour(cmd *cobra.Command, getenv lookup, w io.Writer) bool {
 	return terminal && noColour == "" && term != "dumb" && term != ""
 }
 
-// Colour says how something stands. Without colours the words say the same.
+// Colour is the colour of a state. The words of the state have the same meaning without colours.
 type Colour string
 
-// The colours. They are of the sixteen that a terminal's owner has chosen.
+// The colours are from the sixteen colours that users can choose in their terminal.
 const (
-	Good   Colour = "32" // leads, has succeeded
-	Bad    Colour = "31" // fails, is gone
-	Uneasy Colour = "33" // late, paused, about to be bad
-	Dim    Colour = "2"  // need not be read
-	Strong Colour = "1"  // to be read first
+	Good   Colour = "32" // the node leads, or the run succeeded
+	Bad    Colour = "31" // something fails or is lost
+	Uneasy Colour = "33" // something is late, paused, or may fail soon
+	Dim    Colour = "2"  // the text is unimportant
+	Strong Colour = "1"  // the text is to be read first
 )
 
-// Paint is text in a colour, where w takes colours.
-func Paint(w io.Writer, c Colour, text string) Shown {
+// Paint returns text in a colour, or without a colour if w does not show colours.
+func Paint(w io.Writer, c Colour, text string) SafeText {
 	text = Clean(text)
 	s, ok := w.(interface{ colours() bool })
 	if !ok || !s.colours() || text == "" || c == "" {
-		return Shown(text)
+		return SafeText(text)
 	}
-	return Shown("\x1b[" + string(c) + "m" + text + "\x1b[0m")
+	return SafeText("\x1b[" + string(c) + "m" + text + "\x1b[0m")
 }
 
 func (s *Sheet) colours() bool { return s.Colour }
 
-// fits cuts lines of free text to the sheet's width.
+// fits cuts a line of free text to the sheet's width.
 func (s *Sheet) fits(line string) string {
 	if s.Width == 0 {
 		return line

@@ -6,19 +6,18 @@ import (
 	"strings"
 )
 
-// Table is a writer that puts cells, which end with tabs, below each other, as a
-// tabwriter does: but colours count for nothing, wide characters for two, and on a terminal
-// no row is longer than a line. Lines that have no tab stay as they are, and begin a new
-// table.
+// Table is a writer that aligns cells in columns. Like in a tabwriter, each cell ends with a tab. Unlike in a tabwriter, colours have no
+// width, wide characters count as two columns, and on a terminal no row is longer than a line. Lines without a tab stay unchanged, and
+// begin a new table.
 type Table struct {
 	out  io.Writer
 	text bytes.Buffer
 }
 
-// NewTable is a table that is written to out.
+// NewTable returns a table that writes to out.
 func NewTable(out io.Writer) *Table { return &Table{out: out} }
 
-// Write never fails; Flush reports what does.
+// Write stores p and never fails. Flush writes the stored text, and returns the errors.
 func (t *Table) Write(p []byte) (int, error) { return t.text.Write(p) }
 
 func (t *Table) colours() bool {
@@ -26,7 +25,7 @@ func (t *Table) colours() bool {
 	return ok && s.colours()
 }
 
-// Flush writes what there is.
+// Flush writes the stored rows.
 func (t *Table) Flush() error {
 	var b strings.Builder
 	var rows [][]string
@@ -46,7 +45,7 @@ func (t *Table) Flush() error {
 	return err
 }
 
-// between is what separates two columns.
+// between is the text between two columns.
 const between = "  "
 
 func (t *Table) align(b *strings.Builder, rows [][]string) {

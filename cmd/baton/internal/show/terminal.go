@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TerminalSize finds a terminal's size; false if w is none.
+// TerminalSize returns a function that reads the size of a terminal. ok is false if w is no terminal.
 func TerminalSize(w io.Writer) (size func() (width, height int), ok bool) {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -25,7 +25,7 @@ func TerminalSize(w io.Writer) (size func() (width, height int), ok bool) {
 	}, true
 }
 
-// IsTerminal reports whether w is a terminal: /dev/null is none.
+// IsTerminal reports whether w is a terminal. The device /dev/null is no terminal.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

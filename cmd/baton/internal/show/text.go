@@ -9,16 +9,15 @@ import (
 	"unicode"
 )
 
-// Texts come from outside: reasons, errors, names of nodes, records. One could hold what
-// moves a terminal's cursor, hides a line or begins a new one. So everything that people
-// are shown is written by [Say], which lets nothing through but letters, unless it is
-// [Shown], which is made here.
+// Reasons, errors, names of nodes and records come from outside. They could contain codes that move a terminal's cursor, hide a line or
+// begin a new line. So all text for people is written by [Say], which removes control codes. Say does not change a text of the type
+// [SafeText], which only this package makes.
 
-// Shown is a text that may be written as it is: what controls the terminal in it is ours.
-type Shown string
+// SafeText is a text that may be written unchanged, because all its control codes for the terminal were added by baton.
+type SafeText string
 
-// Say writes as fmt.Fprintf does. Texts among the arguments become one line that does
-// nothing to a terminal; in quotes, by %q, they are so already.
+// Say formats and writes like fmt.Fprintf. It turns each text among the arguments into one line without control codes. Arguments of %q need
+// no change, because %q already quotes control codes.
 func Say(w io.Writer, format string, args ...any) error {
 	for i, a := range args {
 		args[i] = harmless(a)
@@ -29,45 +28,44 @@ func Say(w io.Writer, format string, args ...any) error {
 
 func harmless(arg any) any {
 	switch a := arg.(type) {
-	case nil, outside:
+	case nil, untrusted:
 		return a
-	case Shown:
+	case SafeText:
 		return string(a)
 	case error:
-		return outside(a.Error())
+		return untrusted(a.Error())
 	case fmt.Stringer:
-		return outside(a.String())
+		return untrusted(a.String())
 	}
 	switch v := reflect.ValueOf(arg); v.Kind() {
 	case reflect.String:
-		return outside(v.String())
+		return untrusted(v.String())
 	case reflect.Slice, reflect.Array, reflect.Map, reflect.Struct, reflect.Pointer, reflect.Interface:
-		return outside(fmt.Sprint(arg))
-	default: // a number
+		return untrusted(fmt.Sprint(arg))
+	default: // numbers
 		return arg
 	}
 }
 
-// outside is a text that may hold anything.
-type outside string
+// untrusted is a text that may contain any characters.
+type untrusted string
 
-// Format makes it fmt.Formatter.
-func (o outside) Format(f fmt.State, verb rune) {
+// Format implements fmt.Formatter.
+func (o untrusted) Format(f fmt.State, verb rune) {
 	text := string(o)
 	if verb != 'q' {
 		text = Clean(text)
 	}
-	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), text) // f keeps an error for say
+	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), text) // the writer f keeps the error for Say
 }
 
-// Clean is one line of text that does nothing to a terminal. What would is shown as Go
-// writes it: \x1b.
+// Clean returns text as one line without control codes. It writes control codes as Go does: \x1b.
 func Clean(text string) string { return cleaned(text, "") }
 
-// LinesOf is a clean text of several lines.
-func LinesOf(text string) Shown { return Shown(cleaned(text, "\n\t")) }
+// LinesOf returns a text of several lines without control codes.
+func LinesOf(text string) SafeText { return SafeText(cleaned(text, "\n\t")) }
 
-// cleaned leaves the characters in keep as they are. Other white space is a blank.
+// cleaned replaces control codes with visible text, and other white space with a blank. The characters in the argument keep stay unchanged.
 func cleaned(text, keep string) string {
 	var b strings.Builder
 	for i, r := range text {
@@ -85,7 +83,7 @@ func cleaned(text, keep string) string {
 	return b.String()
 }
 
-// Plain is a text cut to most characters, and clean.
+// Plain returns s as one clean line, whose maximum length in characters is the argument most.
 func Plain(s string, most int) string {
 	runes := []rune(Clean(s))
 	if len(runes) > most {
@@ -94,7 +92,7 @@ func Plain(s string, most int) string {
 	return string(runes)
 }
 
-// FirstLine is a text up to its first line's end.
+// FirstLine returns the first line of a text.
 func FirstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	return line

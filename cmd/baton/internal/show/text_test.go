@@ -43,7 +43,7 @@ func TestTextsAreWrittenAsOneHarmlessLine(t *testing.T) {
 		{"%q", "a\n\x1b", `"a\n\x1b"`},
 		{"%v", errors.New("a\x1bb"), `a\x1bb`},
 		{"%v", []string{"a\x1bb"}, `[a\x1bb]`},
-		{"%s", Shown("\x1b[31ma\x1b[0m"), "\x1b[31ma\x1b[0m"},
+		{"%s", SafeText("\x1b[31ma\x1b[0m"), "\x1b[31ma\x1b[0m"},
 		{"%s", LinesOf("a\n\tb\x1b"), "a\n\tb\\x1b"},
 		{"%5.1f", 1.25, "  1.2"},
 		{"%s", 1500 * time.Millisecond, "1.5s"},

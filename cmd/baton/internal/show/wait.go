@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// Counter is one line on a terminal that shows how far a long command is. Elsewhere it
-// is nothing.
+// Counter shows the progress of a long command in one line of a terminal. It prints nothing if the output is no terminal.
 type Counter struct {
 	w     io.Writer
 	shown time.Time
 	dirty bool
 }
 
-// NewCounter is for a command that writes to w.
+// NewCounter returns the Counter of a command that writes to w.
 func NewCounter(w io.Writer) *Counter {
 	f, ok := w.(*os.File)
 	if !ok || !IsTerminal(f) {
@@ -26,7 +25,7 @@ func NewCounter(w io.Writer) *Counter {
 
 const counterEvery = 200 * time.Millisecond
 
-// Show shows how many are done, once in a while.
+// Show updates the line, but at most once per counterEvery.
 func (p *Counter) Show(done, all int, what string) {
 	if p.w == nil || time.Since(p.shown) < counterEvery {
 		return
@@ -35,7 +34,7 @@ func (p *Counter) Show(done, all int, what string) {
 	_ = Say(p.w, "\r%d of %d %s\x1b[K", done, all, what)
 }
 
-// Clear takes the line away before something else is printed.
+// Clear removes the line before something else is printed.
 func (p *Counter) Clear() {
 	if p.dirty {
 		_ = Say(p.w, "\r\x1b[K")
@@ -43,20 +42,20 @@ func (p *Counter) Clear() {
 	}
 }
 
-// nameAfter is how long something is waited for without a word.
+// nameAfter is how long a command waits for a step before it prints a message about the step.
 const nameAfter = time.Second
 
-// Waits names slow steps that the command waits for, one a line.
+// Waits names the slow steps that the command waits for, each in its own line.
 type Waits struct {
 	w    io.Writer
 	mu   sync.Mutex
 	slow map[string]*time.Timer
 }
 
-// NewWaits is for a command that writes to w.
+// NewWaits returns the Waits of a command that writes to w.
 func NewWaits(w io.Writer) *Waits { return &Waits{w: w, slow: map[string]*time.Timer{}} }
 
-// Note says that something is waited for, or that this is over.
+// Note records that the command begins to wait for subject. If the argument over is true, Note records that the wait has ended.
 func (s *Waits) Note(subject string, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,12 +72,12 @@ func (s *Waits) Note(subject string, over bool) {
 func (s *Waits) name(subject string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.slow[subject] != nil { // it may be over by now
-		_ = Say(s.w, "checking %s ...\n", subject) // standard error is the last that there is
+	if s.slow[subject] != nil { // the wait may have ended
+		_ = Say(s.w, "checking %s ...\n", subject) // there is no other place to report a failed write to standard error
 	}
 }
 
-// End is called when nothing is waited for any more.
+// End stops all messages. The command calls it when it no longer waits for anything.
 func (s *Waits) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

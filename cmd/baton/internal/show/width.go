@@ -6,8 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// wide are the characters that take two columns of a terminal: those of East Asia, and
-// pictures.
+// wide contains the characters that take two columns of a terminal: East Asian characters and pictographs.
 var wide = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{Lo: 0x1100, Hi: 0x115f, Stride: 1}, {Lo: 0x231a, Hi: 0x231b, Stride: 1},
@@ -32,15 +31,14 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// TextWidth is how many columns of a terminal a text takes. Colours take none.
+// TextWidth returns the number of terminal columns that a text takes. Codes for colours take no columns.
 func TextWidth(text string) int {
 	n := 0
 	eachRune(text, func(_ int, r rune) bool { n += runeWidth(r); return true })
 	return n
 }
 
-// eachRune calls f with the characters of a text and where they stand, without those of
-// its colours, until f answers false.
+// eachRune calls f with each character of a text and its byte position, until f returns false. It skips the codes for colours.
 func eachRune(text string, f func(at int, r rune) bool) {
 	escape := false
 	for i, r := range text {
@@ -55,7 +53,7 @@ func eachRune(text string, f func(at int, r rune) bool) {
 	}
 }
 
-// CutWidth is a text cut to most columns. A mark shows the cut.
+// CutWidth shortens a text to at most the number of columns in the argument most. An ellipsis shows that the text was cut.
 func CutWidth(text string, most int) string {
 	if most < 1 || TextWidth(text) <= most {
 		return text
@@ -76,7 +74,7 @@ func CutWidth(text string, most int) string {
 	return text
 }
 
-// Wrap breaks a text at blanks. A word that is longer than a line keeps one for itself.
+// Wrap breaks a text into lines at blanks. A word that is longer than a line gets its own line.
 func Wrap(text string, width int) []string {
 	var lines []string
 	line := ""

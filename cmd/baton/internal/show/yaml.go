@@ -14,8 +14,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// writeYAML writes value as YAML, with the names, the order and the values that its JSON
-// has. A document begins with ---, so that several can follow each other.
+// writeYAML writes value as YAML, with the names, the order and the values of its JSON. The document begins with "---", so that several
+// documents can follow each other.
 func writeYAML(w io.Writer, value any) error {
 	asJSON, err := json.Marshal(value)
 	if err != nil {
@@ -38,8 +38,8 @@ func writeYAML(w io.Writer, value any) error {
 	return err
 }
 
-// inOrder reads a value of JSON. The names of an object keep their order, also one that is there twice, and numbers
-// all their digits, as a record of somebody else's may have them.
+// inOrder decodes a JSON value. It keeps the order of an object's names, also of a name that occurs twice. Numbers keep all their digits,
+// because the record of another program may contain long numbers.
 func inOrder(in *json.Decoder) (any, error) {
 	token, err := in.Token()
 	if err != nil {
@@ -69,10 +69,10 @@ func inOrder(in *json.Decoder) (any, error) {
 	return object, nil
 }
 
-// quotedNames writes the names of members as [scalar] has them: the encoder calls no marshaler for names.
+// quotedNames writes the names of members as [scalar] does, because the encoder calls no marshaler for names.
 type quotedNames struct{}
 
-// Visit makes it an ast.Visitor.
+// Visit implements ast.Visitor.
 func (q quotedNames) Visit(n ast.Node) ast.Visitor {
 	if member, ok := n.(*ast.MappingValueNode); ok {
 		if name, ok := member.Key.(*ast.StringNode); ok && !strings.HasPrefix(name.Value, `"`) {
@@ -82,11 +82,11 @@ func (q quotedNames) Visit(n ast.Node) ast.Visitor {
 	return q
 }
 
-// bare is a text that needs no quotes: it begins with a letter and is no sentence.
+// bare matches a text that needs no quotes: the text begins with a letter and contains only words.
 var bare = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*$`)
 
-// scalar leaves bare only texts that no version of YAML takes for something else. The library
-// knows version 1.2 alone, and loses the text behind a tab.
+// scalar writes a text without quotes only if no version of YAML reads the text as another type. The library alone is not enough, because
+// it supports only version 1.2, and loses the text after a tab.
 func scalar(text string) string {
 	words := []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"}
 	if bare.MatchString(text) && !slices.Contains(words, strings.ToLower(text)) {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tricky are texts that a version of YAML takes for something else if they stand bare.
+// tricky returns texts that some version of YAML reads as another type if they have no quotes.
 func tricky() []string {
 	return []string{"", "yes", "No", "off", "y", "null", "~", "true", "1e3", "0x1F", "0o17", "017", "12:30:00", "2026-11-22T03:00:00Z", "- a", "a: b", "a #b", "*a", "&a", "!a", "%a", "@a", "`a`",
 		"a\nb\n", "  a\n b", "a\tb", "a\rb", "\u0001", "\u007f", "\u0085", "\u2028", "\ufeff", "\u00a0", "…", "日本", " a", "a ", "'", `"`, `\`, "{}", "[]", "|", ">", "-", "?", ":", "=", "<<", ".inf", "NaN", ".nan", "1_000", "+1", "a  b", "---", "..."}
@@ -45,7 +45,8 @@ func TestYAMLSaysWhatJSONSays(t *testing.T) {
 	})
 }
 
-// Versions of YAML differ in what they take bare texts for; in quotes they agree.
+// TestYAMLLeavesOnlyPlainWordsBare checks that only plain words have no quotes, because versions of YAML read other texts without quotes in
+// different ways.
 func TestYAMLLeavesOnlyPlainWordsBare(t *testing.T) {
 	for _, text := range tricky() {
 		if got := scalar(text); !strings.HasPrefix(got, `"`) {
@@ -70,8 +71,8 @@ func TestYAMLKeepsTheOrderOfNames(t *testing.T) {
 	}
 }
 
-// A dead letter shows a record that others wrote: its numbers are not rounded, and it is shown although it has
-// a name twice.
+// TestYAMLKeepsNumbersAndRepeatedNamesOfARecord checks records that other programs have written. Their numbers must not be rounded, and a
+// record with a repeated name must be shown.
 func TestYAMLKeepsNumbersAndRepeatedNamesOfARecord(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"v":12345678901234567890123456789}`: "v: 12345678901234567890123456789",

@@ -8,9 +8,9 @@ import (
 	"baton/internal/redisconn/follow"
 )
 
-// followsOn is how a stream is joined where the feed has left it.
+// followsOn is the join of a stream that continues where the feed has left it.
 func followsOn(f heard) follow.Joined {
-	return follow.Joined{How: follow.Continued, At: f.mark.at, Backlog: 1 << 20}
+	return follow.Joined{Kind: follow.Continued, At: f.mark.at, Backlog: 1 << 20}
 }
 
 func TestWithoutTheStreamNoBacklogIsZero(t *testing.T) {
@@ -27,12 +27,12 @@ func TestWithoutTheStreamNoBacklogIsZero(t *testing.T) {
 		}
 	}
 	want(0, "")
-	f.noteLeft(f.mark, f.streamReader, true) // for another feed
+	f.noteLeft(f.mark, f.streamReader, true) // to join for another feed
 	want(0, "")
 	f.joinsAt(followsOn(f))
 	f.hears(2, "SET s:1 x")
 	f.noteLeft(f.mark, f.streamReader, false)
-	want(1, "") // what is known waits, whatever else does
+	want(1, "") // the known change waits, no matter what else happens
 	f.clear()
 	want(0, "the stream is not joined yet")
 	f.noteFailure(errors.New("refused"))

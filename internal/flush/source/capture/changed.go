@@ -13,17 +13,17 @@ import (
 // changed reads the changed keys, page by page.
 type changed struct {
 	*Capture
-	conn  redisconn.Conn // to the master, if there is only one
+	conn  redisconn.Conn // to the only master; nil in a Cluster
 	batch *batch
-	rows  flush.RowFinder // nil: missing keys need no reading of the table
+	rows  flush.RowFinder // nil if the rows of missing keys need no search in the table
 	yield func(flush.Page) error
-	last  *flush.Page // not yielded yet: it may be the last one
+	last  *flush.Page // a page that is not yielded yet, because it may be the last page
 }
 
-// read yields the rows of the batch. The last page moves the place after the changes.
+// read yields the rows of the batch. The last page moves the position to the end of the changes.
 //
-// Only the table knows which members of a key are gone. Their rows come first, so that another row may take over a unique value of
-// theirs.
+// Only the table shows which members of a key have vanished. The rows of these members are deleted first, so that other rows can use their
+// unique values.
 func (r *changed) read(ctx context.Context) error {
 	names := slices.Collect(maps.Keys(r.batch.keys))
 	if r.rows != nil && r.keys.HasMembers() {
@@ -40,10 +40,10 @@ func (r *changed) read(ctx context.Context) error {
 	return r.give(true)
 }
 
-// goneRows is the least number of rows of missing members in a page, except in the last one.
+// goneRows is the minimum number of rows that a page from readGone deletes. The last of these pages may delete fewer rows.
 const goneRows = 1000
 
-// readGone yields the rows of missing members, for deletion.
+// readGone yields pages that delete the rows of members that are no longer in Redis.
 func (r *changed) readGone(ctx context.Context, names []string) error {
 	slices.Sort(names)
 	var gone []row.Record
@@ -69,7 +69,7 @@ func (r *changed) readGone(ctx context.Context, names []string) error {
 	return give()
 }
 
-// gone calls each with the records of rows that the keys have in the table, but not in Redis.
+// gone finds the rows of these keys in the table. It passes the records of those rows that are missing in Redis to the function each.
 func (r *changed) gone(ctx context.Context, names []string, each func([]row.Record) error) error {
 	named := make([]row.Record, len(names))
 	for i, name := range names {
@@ -84,7 +84,7 @@ func (r *changed) gone(ctx context.Context, names []string, each func([]row.Reco
 	})
 }
 
-// add adds the next page.
+// add prepares a page, and yields the page that was added before it.
 func (r *changed) add(ctx context.Context, p flush.Page) error {
 	if r.rows != nil && !r.keys.HasMembers() {
 		if err := r.withRows(ctx, &p); err != nil {
@@ -107,7 +107,7 @@ func (r *changed) add(ctx context.Context, p flush.Page) error {
 	return nil
 }
 
-// withRows drops missing keys without a row from the page.
+// withRows removes the records of missing keys from the page, unless the table has a row of the key.
 func (r *changed) withRows(ctx context.Context, p *flush.Page) error {
 	var names []string
 	p.Records = slices.DeleteFunc(p.Records, func(record row.Record) bool {
@@ -122,7 +122,7 @@ func (r *changed) withRows(ctx context.Context, p *flush.Page) error {
 	})
 }
 
-// give yields the newest page.
+// give sets the move of the page in the field last, and yields this page. If final is true, it is the last page of the batch.
 func (r *changed) give(final bool) error {
 	r.last.Lane, r.last.Move = flush.InOrder, r.feed().move(r.batch, final)
 	return r.yield(*r.last)

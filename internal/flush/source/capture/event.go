@@ -7,11 +7,11 @@ import (
 	"baton/internal/redisconn/follow"
 )
 
-// Event is an event in following the streams for a job.
+// Event is something that happened while the streams were followed for a job.
 type Event struct {
 	Kind  EventKind
 	Code  string // one of Hows, Breaks, Reasons or Results
-	Words string // the same for people
+	Words string // the same in words, for people
 }
 
 // EventKind is the kind of an event.
@@ -25,15 +25,15 @@ const (
 	PassEnded
 )
 
-// Hows are the ways to join a stream.
+// Hows returns the names of the ways to join a stream.
 func Hows() []string {
 	return []string{follow.Continued.String(), follow.Promoted.String(), follow.Began.String(), follow.Resynced.String()}
 }
 
-// Reason is the reason why a pass over all keys is owed.
+// Reason says why a pass over all keys is required.
 type Reason string
 
-// The reasons.
+// These are the reasons why a pass over all keys is required.
 const (
 	isNew        Reason = "new"
 	lostHistory  Reason = "history"
@@ -51,7 +51,8 @@ const (
 	otherTable   Reason = "table"
 )
 
-// breaks reports whether, after this, a key may be missing without a command for it.
+// breaks reports whether a key may be missing, after an event with this reason, although the feed has received no command that removed the
+// key.
 func (r Reason) breaks() bool {
 	switch r {
 	case isNew, tooMany, notFinished, missedAnyhow, otherMapping, otherTable:
@@ -60,7 +61,7 @@ func (r Reason) breaks() bool {
 	return true
 }
 
-// Reasons are all of these reasons.
+// Reasons returns all reasons.
 func Reasons() []string {
 	all := []Reason{isNew, lostHistory, lostFailover, lostBacklog, otherMasters, otherSlots, notKnown, notReadable, tooMany, wasEmptied,
 		notFinished, missedAnyhow, otherMapping, otherTable}
@@ -71,28 +72,28 @@ func Reasons() []string {
 	return texts
 }
 
-// The ends of a pass.
+// These are the results of a pass.
 const (
 	complete   = "complete"
-	incomplete = "incomplete" // it may have missed keys, and is repeated
+	incomplete = "incomplete" // the pass may have missed keys, and is repeated
 )
 
-// Results are the ends of a pass.
+// Results returns the results of a pass.
 func Results() []string { return []string{complete, incomplete} }
 
-// breaks are the codes of the reasons why a stream is not followed.
+// breaks lists the errors after which a stream is no longer followed, with their codes.
 var breaks = []struct {
 	code string
 	err  error
 }{{Refused, follow.ErrRefused}, {"not_master", follow.ErrNotMaster}, {"stopping", follow.ErrStopping}, {"stopping", follow.ErrLeft},
 	{"silent", follow.ErrSilent}, {"garbled", follow.ErrGarbled}}
 
-// Refused is the code of a stream that this server, or this user, may not follow.
+// Refused is the code if the server does not allow baton, or baton's user, to follow the stream.
 const Refused = "refused"
 
 const otherBreak = "connection"
 
-// Breaks are the reasons why a stream is not followed.
+// Breaks returns the codes of the reasons why a stream is not followed.
 func Breaks() (all []string) {
 	for _, b := range breaks {
 		if !slices.Contains(all, b.code) {
@@ -111,7 +112,7 @@ func breakOf(err error) string {
 	return otherBreak
 }
 
-// mostEvents bounds the events that no caller has taken yet.
+// mostEvents is the maximum number of events that wait for a call of ProgressOf.
 const mostEvents = 100
 
 // report keeps an event for the next call of ProgressOf. The caller holds f.mu.

@@ -13,7 +13,7 @@ import (
 	"baton/internal/redisconn/follow"
 )
 
-// codes are the events of a feed as "kind code"; a second call returns none of them.
+// codes returns the events of a feed as "kind code". A second call returns none of them.
 func codes(s Progress) (all []string) {
 	for _, n := range s.Events {
 		all = append(all, fmt.Sprint([]string{"joined", "interrupted", "began", "ended"}[n.Kind], " ", n.Code))
@@ -34,7 +34,7 @@ func TestAFeedReportsHowItJoinedAndWhyItPasses(t *testing.T) {
 	wantEvents(t, f)
 	f.hears(2, "NOSUCHCOMMAND s:1")
 	b, _, err := f.take(flushStop)
-	if err != nil || b.debt == 0 {
+	if err != nil || b.passesOwed == 0 {
 		t.Fatalf("%+v, %v: want a pass", b, err)
 	}
 	if s := f.progressAt(nil, time.Now()); !s.PassOwed || !slices.Equal(codes(s), []string{"began command"}) {
@@ -43,7 +43,7 @@ func TestAFeedReportsHowItJoinedAndWhyItPasses(t *testing.T) {
 	b.missed = errors.New("a key may have moved")
 	f.pay(b)
 	f.passAfter = time.Time{}
-	if b, _, err = f.take(flushStop); err != nil || b.debt == 0 {
+	if b, _, err = f.take(flushStop); err != nil || b.passesOwed == 0 {
 		t.Fatalf("%+v, %v: want another pass", b, err)
 	}
 	f.pay(b)
@@ -53,11 +53,11 @@ func TestAFeedReportsHowItJoinedAndWhyItPasses(t *testing.T) {
 	f.noteFailure(follow.ErrSilent)
 	f.noteFailure(fmt.Errorf("PSYNC: %w", follow.ErrRefused))
 	f.noteFailure(errors.New("connection reset"))
-	f.joinsAt(follow.Joined{How: follow.Promoted, At: follow.Position{ReplID: "other", Offset: 100}, Shared: 100, Backlog: 1 << 20})
+	f.joinsAt(follow.Joined{Kind: follow.Promoted, At: follow.Position{ReplID: "other", Offset: 100}, Shared: 100, Backlog: 1 << 20})
 	wantEvents(t, f, "interrupted silent", "interrupted refused", "interrupted connection", "joined promoted")
 }
 
-// A place that is out of reach has its reason as a code.
+// If a position is out of reach, its reason has a code.
 func TestAFeedReportsWhatWasLost(t *testing.T) {
 	for code, want := range map[follow.LossCode]Reason{
 		follow.LostBacklog: lostBacklog, follow.LostHistory: lostHistory, follow.LostFailover: lostFailover, "": otherMasters,
@@ -73,7 +73,7 @@ func TestAFeedReportsWhatWasLost(t *testing.T) {
 		} else {
 			lost[0] = follow.Loss{Code: code, Words: "words"}
 		}
-		f.noteJoin(f.streamReader, gen, follow.Joined{How: follow.Began, At: at}, free, lost, slots{name: noSlots})
+		f.noteJoin(f.streamReader, gen, follow.Joined{Kind: follow.Began, At: at}, free, lost, slots{name: noSlots})
 		if f.reason != want {
 			t.Errorf("lost %q: %q, want %q", code, f.reason, want)
 		}
@@ -93,9 +93,9 @@ func plainStore(t *testing.T) *redisconn.Store {
 	return s
 }
 
-// What was not heard of is as old as the first time that it was seen at the master.
+// A mark has been behind since the moment when the master was first seen ahead of it.
 func TestAMarkIsBehindSinceTheMasterWasFirstAhead(t *testing.T) {
-	m, now := &mark{at: follow.Position{Offset: 10}}, time.Now()
+	m, now := &cursor{at: follow.Position{Offset: 10}}, time.Now()
 	for i, c := range []struct {
 		heard, head int64
 		want        time.Duration

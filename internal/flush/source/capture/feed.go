@@ -10,48 +10,48 @@ import (
 	"baton/internal/redisconn/follow"
 )
 
-// keyCost is the memory of a pending key beside its name, in bytes.
+// keyCost is the memory in bytes that a pending key needs in addition to the key's name.
 const keyCost = 64
 
-// feed holds the changes that one job still has to read. It receives them from the streams from its first use until it is closed, whether
-// the job runs or not.
+// feed contains the changes that one job must still read. From its first use until it is closed, it receives the changes from the streams,
+// also while the job does not run.
 type feed struct {
 	feedOptions
-	// changed has an entry after a change of the feed.
+	// changed gets an entry at each change of the feed.
 	changed chan struct{}
 
 	mu        sync.Mutex
 	begun     bool
-	gen       int // counts the beginnings
-	need      int // the number of masters; 0: unknown
+	gen       int // counts how often the feed has begun
+	need      int // the number of masters; 0 if it is unknown
 	joined    bool
-	since     time.Time // since when it is not joined
+	since     time.Time // the time since which the streams are not followed
 	tries     int       // failures to follow a stream
 	problem   error     // the reason of the last failure
-	joinNotes []string  // how the streams were joined, for the operator
+	joinNotes []string  // messages that tell the operator how the streams were joined
 	events    []Event
 
-	pending   map[string]struct{}
-	bytes     int
-	marks     []*mark
-	full      bool      // no keys are noted, since a pass will read all of them
-	emptied   string    // the command that has emptied the database, until an operator or on_flush has decided
-	debts     int       // counts the events that require a pass over all keys
-	breaks    int       // counts the breaks of the stream: see Reason.breaks
-	whole     int       // the value of breaks when the pending keys were last taken or dropped
-	paid      int       // the value of debts up to which passes are complete
-	reason    Reason    // of the first debt that is not paid
-	why       string    // the same in words
-	reread    reread    // the last one that was owed
-	deletes   int       // the pass that pays this debt may delete every row without a key
-	passAfter time.Time // the earliest time of the next pass
+	pending    map[string]struct{}
+	bytes      int
+	cursors    []*cursor
+	full       bool      // keys are not collected, since a pass will read all of them
+	emptied    string    // the command that emptied the database, until an operator or on_flush decides
+	passesOwed int       // the number of events that require a pass over all keys
+	breaks     int       // the number of breaks of the stream: see Reason.breaks
+	whole      int       // the value of breaks when the pending keys were last taken or dropped
+	passesDone int       // the value of passesOwed up to which passes are complete
+	reason     Reason    // the reason of the first pass that is owed
+	why        string    // the reason in words
+	reread     reread    // the newest reread for which a pass is owed
+	deletes    int       // the pass up to this value of passesOwed may delete every row without a key
+	passAfter  time.Time // the earliest time of the next pass
 
 	promotions int
-	base       string // the place in the database, as far as the feed knows
-	place      place  // the same, parsed
+	base       string      // the position in the database, as far as the feed knows
+	place      jobPosition // base, parsed
 	moved      time.Time
-	batch      *batch // the last batch, until the database certainly has it
-	// taken is the number of keys in it, and takenAt its time.
+	batch      *batch // the newest batch, until the database certainly has it
+	// taken is the number of keys in the newest batch, and takenAt the time when it was taken.
 	taken   int
 	takenAt time.Time
 }
@@ -63,23 +63,23 @@ type feedOptions struct {
 	budget   int // for pending keys, in bytes
 }
 
-// mark is the position of a feed in the history of one master.
-type mark struct {
-	at      follow.Position // all changes up to here are pending, or in the batch
+// cursor is the position of a feed in the history of one master. In comments it is also called a mark.
+type cursor struct {
+	at      follow.Position // all changes up to this position are flushed, pending, or in the batch
 	base    follow.Position // the position in the database; zero for a new mark
-	seen    int64           // see placeMark
-	slots   string          // the slots of the last complete pass: see placeMark
+	seen    int64           // see masterPosition
+	slots   string          // the slots of the last complete pass: see masterPosition
 	own     string          // the slots that the master has now
-	doubted string          // the slots that a pass is owed for
+	doubted string          // a pass is owed because of these slots
 
 	former    former
 	backlog   int64
-	reader    *streamReader // the stream reader that follows it; nil: none does
-	rejoining bool          // it only rejoins because of another feed
+	reader    *streamReader // follows the master; nil if no reader follows the master
+	rejoining bool          // the reader only joins again, because of another feed
 	heads     []seenHead
 }
 
-// former is the history before a failover: changes of it beyond shared may have been lost.
+// former is the history of a master before a failover. The failover may have lost the changes after the offset in shared.
 type former struct {
 	id     string
 	shared int64
@@ -91,7 +91,7 @@ func newFeed(o feedOptions) *feed {
 
 func (f *feed) wake() { wake(f.changed) }
 
-// expect notes the number of masters.
+// expect records the number of masters that the feed must follow.
 func (f *feed) expect(masters int) {
 	f.mu.Lock()
 	f.need = masters
@@ -100,10 +100,11 @@ func (f *feed) expect(masters int) {
 	f.wake()
 }
 
-// updateJoined finds out whether all masters are followed. Then a mark without a reader is of a master that is gone.
+// updateJoined checks whether all masters are followed. If they are, a mark without a reader belongs to a former master. Then updateJoined
+// removes the mark and requires a pass over all keys.
 func (f *feed) updateJoined() {
 	followed := 0
-	for _, m := range f.marks {
+	for _, m := range f.cursors {
 		if m.reader != nil {
 			followed++
 		}
@@ -113,17 +114,17 @@ func (f *feed) updateJoined() {
 	switch {
 	case was && !f.joined:
 		f.since = time.Now()
-	case f.joined && len(f.marks) > followed:
-		f.oweLocked(otherMasters, "a master whose changes were followed is none any more")
-		f.marks = slices.DeleteFunc(f.marks, func(m *mark) bool { return m.reader == nil })
+	case f.joined && len(f.cursors) > followed:
+		f.oweLocked(otherMasters, "a server whose changes were followed is no longer a master")
+		f.cursors = slices.DeleteFunc(f.cursors, func(m *cursor) bool { return m.reader == nil })
 	}
 }
 
-// freeMarks returns the marks without a reader, their positions, and the number of the present beginning.
-func (f *feed) freeMarks() (marks []*mark, at []follow.Position, gen int) {
+// freeMarks returns the marks without a reader, their positions, and the number in the field gen.
+func (f *feed) freeMarks() (marks []*cursor, at []follow.Position, gen int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, m := range f.marks {
+	for _, m := range f.cursors {
 		if m.reader == nil {
 			marks, at = append(marks, m), append(at, m.at)
 		}
@@ -131,10 +132,11 @@ func (f *feed) freeMarks() (marks []*mark, at []follow.Position, gen int) {
 	return marks, at, f.gen
 }
 
-// noteJoin notes that a stream reader follows a master. mine are the marks that were free, and lost gives for each the reason why the
-// stream does not continue there. It returns the mark of the master, and the offset from which on the feed receives changes; nil if the
-// feed has begun again meanwhile.
-func (f *feed) noteJoin(r *streamReader, gen int, j follow.Joined, mine []*mark, lost []follow.Loss, own slots) (m *mark, from int64) {
+// noteJoin records that a stream reader follows a master. The arguments gen and mine are results of freeMarks: mine contains the marks
+// without a reader. For each of these marks, the argument lost contains the reason why the stream cannot continue there. noteJoin returns
+// the mark of the master, and the offset where the feed begins to receive changes. It returns nil if the feed has begun again since the
+// call of freeMarks.
+func (f *feed) noteJoin(r *streamReader, gen int, j follow.Joined, mine []*cursor, lost []follow.Loss, own slots) (m *cursor, from int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.gen != gen || !f.begun {
@@ -151,24 +153,24 @@ func (f *feed) noteJoin(r *streamReader, gen int, j follow.Joined, mine []*mark,
 	}
 	switch {
 	case m == nil:
-		m = &mark{at: j.At, slots: own.name}
-		f.marks = append(f.marks, m)
+		m = &cursor{at: j.At, slots: own.name}
+		f.cursors = append(f.cursors, m)
 		how, where := follow.Began, "at the end of the stream"
-		if j.How == follow.Resynced {
-			how, where = j.How, "behind all data, which the server sent"
+		if j.Kind == follow.Resynced {
+			how, where = j.Kind, "after the server had sent all its data"
 		}
 		f.oweLocked(reason(r, why))
-		f.reportJoin(r, how, "began "+where)
+		f.reportJoin(r, how, "reading began "+where)
 	case m.at.ReplID != j.At.ReplID:
 		m.former = former{m.at.ReplID, j.Shared}
 		if m.seen > j.Shared {
-			f.oweLocked(lostFailover, "a failover may have lost writes of which rows were made")
+			f.oweLocked(lostFailover, "a failover may have lost writes that are already in the table")
 		}
 		f.promotions++
 		m.at.ReplID = j.At.ReplID
-		f.reportJoin(r, follow.Promoted, "went on with the promoted master (+CONTINUE)")
+		f.reportJoin(r, follow.Promoted, "reading went on with the promoted master (+CONTINUE)")
 	case !m.rejoining:
-		f.reportJoin(r, follow.Continued, "went on where it was left (+CONTINUE)")
+		f.reportJoin(r, follow.Continued, "reading went on where it was left (+CONTINUE)")
 	}
 	m.reader, m.backlog, m.rejoining = r, j.Backlog, false
 	f.problem = nil
@@ -178,20 +180,20 @@ func (f *feed) noteJoin(r *streamReader, gen int, j follow.Joined, mine []*mark,
 	return m, m.at.Offset
 }
 
-// reason is the reason why a master is followed from its end.
+// reason returns the reason why the changes of a master are followed from the end of its history, and not from an earlier position.
 func reason(r *streamReader, why follow.Loss) (Reason, string) {
 	switch {
 	case r.follower.store != nil && r.follower.store.IsCluster() && (why.Code == "" || why.Code == follow.LostHistory):
 		return otherMasters, fmt.Sprintf("the changes of redis %s were not followed before", r.server.Address())
 	case why.Code == "":
-		return otherMasters, "the stream is followed from its end"
+		return otherMasters, "baton follows the stream from its present end, and earlier changes are unknown"
 	}
 	return map[follow.LossCode]Reason{
 		follow.LostHistory: lostHistory, follow.LostFailover: lostFailover, follow.LostBacklog: lostBacklog}[why.Code], why.Words
 }
 
 // reportJoin reports how a stream was joined.
-func (f *feed) reportJoin(r *streamReader, how follow.How, note string) {
+func (f *feed) reportJoin(r *streamReader, how follow.JoinKind, note string) {
 	address := ""
 	if r.server != nil {
 		address = "redis " + r.server.Address() + ": "
@@ -202,30 +204,30 @@ func (f *feed) reportJoin(r *streamReader, how follow.How, note string) {
 	}
 }
 
-// noteSlots notes the slots of a master.
+// noteSlots records the slots of a master.
 func (f *feed) noteSlots(r *streamReader, own string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, m := range f.marks {
+	for _, m := range f.cursors {
 		if m.reader == r {
 			f.noteSlotsLocked(m, own, true)
 		}
 	}
 }
 
-// noteSlotsLocked notes the slots of a master, and whether they are steady. A slot that changes its master without MIGRATE takes its keys
-// with it, and no stream has commands for that.
-func (f *feed) noteSlotsLocked(m *mark, own string, steady bool) {
+// noteSlotsLocked records the slots of a master. The argument steady is false while one of these slots is being moved. If a slot moves to
+// another master without MIGRATE, its keys move with it, and no stream contains commands for that.
+func (f *feed) noteSlotsLocked(m *cursor, own string, steady bool) {
 	m.own = own
 	if !steady || own == m.slots || own == m.doubted {
 		return
 	}
 	m.doubted = own
-	f.oweLocked(otherSlots, "slots of the cluster have changed hands")
+	f.oweLocked(otherSlots, "slots of the cluster have moved to other masters")
 	f.wake()
 }
 
-// noteFailure notes the reason why a stream is not followed.
+// noteFailure records the reason why a stream is not followed.
 func (f *feed) noteFailure(err error) {
 	f.mu.Lock()
 	f.problem = err
@@ -237,15 +239,15 @@ func (f *feed) noteFailure(err error) {
 	f.wake()
 }
 
-// failures is how often following a stream has failed.
+// failures returns how often the feed has failed to follow a stream.
 func (f *feed) failures() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.tries
 }
 
-// noteLeft notes that a master is no longer followed. rejoining: the reader joins again in a moment.
-func (f *feed) noteLeft(m *mark, r *streamReader, rejoining bool) {
+// noteLeft records that a reader no longer follows a master. If rejoining is true, the reader joins the stream again in a moment.
+func (f *feed) noteLeft(m *cursor, r *streamReader, rejoining bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if m.reader == r {
@@ -254,16 +256,16 @@ func (f *feed) noteLeft(m *mark, r *streamReader, rejoining bool) {
 	}
 }
 
-// dropMark drops a mark.
-func (f *feed) dropMark(m *mark, why error) {
+// dropMark clears the position of a mark, and records that a pass over all keys is required.
+func (f *feed) dropMark(m *cursor, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m.at = follow.Position{}
 	f.oweLocked(notReadable, why.Error())
 }
 
-// advance notes that the feed has received all changes of a master up to a position.
-func (f *feed) advance(m *mark, r *streamReader, at follow.Position) {
+// advance records that the feed has received all changes of a master up to a position.
+func (f *feed) advance(m *cursor, r *streamReader, at follow.Position) {
 	f.mu.Lock()
 	if m.reader == r && (at.ReplID != m.at.ReplID || at.Offset >= m.at.Offset) {
 		m.at = at
@@ -272,8 +274,8 @@ func (f *feed) advance(m *mark, r *streamReader, at follow.Position) {
 	f.wake()
 }
 
-// noteEmptied notes a command that has emptied the database.
-func (f *feed) noteEmptied(m *mark, r *streamReader, command string) {
+// noteEmptied records that a command has emptied the database.
+func (f *feed) noteEmptied(m *cursor, r *streamReader, command string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if m.reader == r {
@@ -281,8 +283,8 @@ func (f *feed) noteEmptied(m *mark, r *streamReader, command string) {
 	}
 }
 
-// noteUnknown notes a change whose keys are unknown.
-func (f *feed) noteUnknown(m *mark, r *streamReader, why string) {
+// noteUnknown records that the keys of a change are unknown.
+func (f *feed) noteUnknown(m *cursor, r *streamReader, why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if m.reader == r {
@@ -290,8 +292,8 @@ func (f *feed) noteUnknown(m *mark, r *streamReader, why string) {
 	}
 }
 
-// add notes a key that may have changed.
-func (f *feed) add(m *mark, r *streamReader, key []byte) {
+// add records a key that may have changed.
+func (f *feed) add(m *cursor, r *streamReader, key []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, there := f.pending[string(key)]; there || f.full || m.reader != r {
@@ -302,12 +304,12 @@ func (f *feed) add(m *mark, r *streamReader, key []byte) {
 	f.bound()
 }
 
-// bound drops the pending keys if there are too many: then a pass reads all keys.
+// bound drops the pending keys if there are too many. In that case a pass reads all keys.
 func (f *feed) bound() {
 	if f.bytes <= f.budget {
 		return
 	}
-	f.oweLocked(tooMany, fmt.Sprintf("more than %d keys changed before they could be flushed, which is all that memory is for",
+	f.oweLocked(tooMany, fmt.Sprintf("more than %d keys changed before they could be flushed, which is the limit of the memory for keys",
 		len(f.pending)))
 	f.clear()
 	f.full = true
@@ -315,19 +317,19 @@ func (f *feed) bound() {
 
 func (f *feed) clear() { f.pending, f.bytes, f.whole = map[string]struct{}{}, 0, f.breaks }
 
-// oweLocked notes that all keys must be read.
+// oweLocked records that a pass over all keys is required.
 func (f *feed) oweLocked(reason Reason, why string) {
-	if f.debts == f.paid {
+	if f.passesOwed == f.passesDone {
 		f.reason, f.why = reason, why
 	}
-	f.debts++
+	f.passesOwed++
 	if reason.breaks() {
 		f.breaks++
 	}
 }
 
-// backlog is the number of pending keys. While a stream is not followed it is the least number, and without any an UncountedError, unless
-// the reader only rejoins.
+// backlog returns the number of pending keys. While a stream is not followed, the true number may be higher. If the number is 0 in this
+// case, backlog returns an UncountedError, unless the reader has left the stream only to join it again.
 func (f *feed) backlog() (int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -344,10 +346,11 @@ func (f *feed) backlog() (int64, error) {
 	return 0, &flush.UncountedError{Why: "the stream is not joined yet"}
 }
 
-// rejoins reports whether all streams are followed, except those that only rejoin because of another feed.
+// rejoins reports whether all streams are followed. A stream also counts if its reader has left only to join again, because of another
+// feed.
 func (f *feed) rejoins() bool {
 	followed := 0
-	for _, m := range f.marks {
+	for _, m := range f.cursors {
 		if m.reader != nil || m.rejoining {
 			followed++
 		}
@@ -355,7 +358,7 @@ func (f *feed) rejoins() bool {
 	return f.begun && f.need > 0 && followed == f.need && f.problem == nil
 }
 
-// endWaits makes every wait for the feed fail: it receives no more changes.
+// endWaits makes every wait for the feed fail, since the feed receives no more changes.
 func (f *feed) endWaits() {
 	f.mu.Lock()
 	f.begun = false
@@ -368,10 +371,10 @@ func (f *feed) close() {
 	begun := f.begun
 	f.begun, f.joined, f.need = false, false, 0
 	f.gen++
-	for _, m := range f.marks { // a reader that still has a mark is ignored
+	for _, m := range f.cursors { // a reader that still has a mark of the feed is then ignored
 		m.reader = nil
 	}
-	f.marks = nil
+	f.cursors = nil
 	f.mu.Unlock()
 	if begun {
 		f.follower.remove(f)

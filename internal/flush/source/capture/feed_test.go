@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { testsupport.Main(m) }
 
-// table is that of a real server.
+// table returns the table of commands of a real server.
 func table(t testing.TB) *keys.Table {
 	t.Helper()
 	all, err := keys.Read(t.Context(), testsupport.StartRedis(t).Conn())
@@ -27,11 +27,11 @@ func table(t testing.TB) *keys.Table {
 	return all
 }
 
-// heard is a feed of "s:<id>" of database 2 of one master, which it follows.
+// heard is a feed of "s:<id>" in database 2, with one master that it follows.
 type heard struct {
 	*feed
 	*streamReader
-	mark *mark
+	mark *cursor
 }
 
 func fed(t testing.TB, budget int) heard {
@@ -40,9 +40,9 @@ func fed(t testing.TB, budget int) heard {
 	g := heard{feed: newFeed(feedOptions{follower: h, prefix: "s:", match: match, budget: budget}), streamReader: newStreamReader(h, nil)}
 	g.table = table(t)
 	at := follow.Position{ReplID: "id", Offset: 100}
-	g.restart("base", place{marks: []placeMark{{at: at, slots: noSlots}}, owed: owesNothing})
+	g.restart("base", jobPosition{masters: []masterPosition{{at: at, slots: noSlots}}, owed: owesNothing})
 	g.expect(1)
-	g.joinsAt(follow.Joined{How: follow.Continued, At: at, Backlog: 1 << 20})
+	g.joinsAt(follow.Joined{Kind: follow.Continued, At: at, Backlog: 1 << 20})
 	offset := at.Offset
 	g.offset = func() int64 { offset++; return offset }
 	if _, _, _ = g.take(flushStop); !g.joined {
@@ -51,7 +51,7 @@ func fed(t testing.TB, budget int) heard {
 	return g
 }
 
-// joinsAt lets the stream reader join.
+// joinsAt makes the stream reader join.
 func (g *heard) joinsAt(j follow.Joined) {
 	free, at, gen := g.freeMarks()
 	mark, from := g.noteJoin(g.streamReader, gen, j, free, make([]follow.Loss, len(at)), slots{name: noSlots})
@@ -82,8 +82,8 @@ func TestAFeedHearsOfItsOwnKeys(t *testing.T) {
 			t.Errorf("%s is not pending", key)
 		}
 	}
-	if len(f.pending) != len(want) || f.debts != f.paid || f.emptied != "" {
-		t.Errorf("pending %v, %d debts, %q", f.pending, f.debts, f.emptied)
+	if len(f.pending) != len(want) || f.passesOwed != f.passesDone || f.emptied != "" {
+		t.Errorf("pending %v, %d debts, %q", f.pending, f.passesOwed, f.emptied)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestOnlyItsOwnDatabaseIsEmptied(t *testing.T) {
 	}
 }
 
-// A place that no page of the batch had was moved by another leader.
+// If the position is that of no page of the batch, another leader has moved it.
 func TestABatchIsSettledByThePlaceInTheDatabase(t *testing.T) {
 	for _, c := range []struct {
 		at      func(first, last string) string
@@ -127,7 +127,7 @@ func TestABatchIsSettledByThePlaceInTheDatabase(t *testing.T) {
 		first, last := f.move(b, false).To, f.move(b, true).To
 		f.hears(2, "SET s:3 c")
 		at := c.at(first, last)
-		p, _ := parsePlace(at)
+		p, _ := parsePosition(at)
 		if knows := f.settle(at, p); knows != c.knows || len(f.pending) != c.pending {
 			t.Errorf("at %q: known %v, pending %v", at, knows, f.pending)
 		}
@@ -151,7 +151,7 @@ func TestThePlaceMovesBehindTheChangesWithTheLastPage(t *testing.T) {
 	if first.From != "base" || first.To != "id 100 0 350 - - 1" || last.From != first.To || last.To != "id 200 2 350 - - 2" {
 		t.Errorf("%+v, %+v", first, last)
 	}
-	p, _ := parsePlace(last.To)
+	p, _ := parsePosition(last.To)
 	if f.settle(last.To, p); len(f.pending) != 1 || f.shouldMove() {
 		t.Errorf("pending %v, moves %v", f.pending, f.shouldMove())
 	}
@@ -161,7 +161,7 @@ func TestThePlaceMovesBehindTheChangesWithTheLastPage(t *testing.T) {
 	}
 }
 
-// What was read of a master that was replaced counts up to where both have the same history.
+// Values from a master that was replaced count only up to the offset at which both histories are the same.
 func TestValuesOfAFormerMasterAreDoubted(t *testing.T) {
 	for _, c := range []struct {
 		seen, sawLate int64
@@ -171,13 +171,13 @@ func TestValuesOfAFormerMasterAreDoubted(t *testing.T) {
 		f.Reached(follow.Position{ReplID: "id", Offset: 300})
 		f.mark.seen = c.seen
 		f.noteLeft(f.mark, f.streamReader, false)
-		f.joinsAt(follow.Joined{How: follow.Promoted, At: follow.Position{ReplID: "new", Offset: 300}, Shared: 400})
+		f.joinsAt(follow.Joined{Kind: follow.Promoted, At: follow.Position{ReplID: "new", Offset: 300}, Shared: 400})
 		if c.sawLate > 0 {
 			if err := f.noteSeen(&batch{}, []follow.Position{{ReplID: "id", Offset: c.sawLate}}); err != nil {
 				t.Error(err)
 			}
 		}
-		if owes := f.debts > f.paid; owes != c.owes {
+		if owes := f.passesOwed > f.passesDone; owes != c.owes {
 			t.Errorf("%+v: owes a pass: %v", c, owes)
 		}
 		if err := f.noteSeen(&batch{}, []follow.Position{{ReplID: "third", Offset: 1}}); err == nil {
@@ -186,11 +186,11 @@ func TestValuesOfAFormerMasterAreDoubted(t *testing.T) {
 	}
 }
 
-// A run that would find nothing to do rests, and what changes meanwhile waits for it.
+// If a run would find nothing to do, there is no run. Changes that come meanwhile wait for the next one.
 func TestABatchThatIsWrittenIsNoReasonForARun(t *testing.T) {
 	f := fed(t, 1<<20)
 	f.hears(2, "SET s:1 x")
-	f.Reached(follow.Position{ReplID: "id", Offset: 1 << 20, DB: 2}) // much more than a part of the backlog
+	f.Reached(follow.Position{ReplID: "id", Offset: 1 << 20, DB: 2}) // more than the share after which a run moves the position
 	b, _, err := f.take(flushStop)
 	if err != nil || len(b.keys) != 1 {
 		t.Fatalf("%+v, %v", b, err)
@@ -210,10 +210,10 @@ func TestABatchThatIsWrittenIsNoReasonForARun(t *testing.T) {
 	f = fed(t, 1<<20)
 	f.oweLocked(notKnown, "a reason")
 	pass, _, err := f.take(flushStop)
-	if err != nil || pass.debt == 0 {
+	if err != nil || pass.passesOwed == 0 {
 		t.Fatalf("%+v, %v", pass, err)
 	}
-	p, err := parsePlace(f.move(pass, false).To)
+	p, err := parsePosition(f.move(pass, false).To)
 	if f.pay(pass); err != nil || !f.settle(pass.text, p) || !f.hasWork() {
 		t.Fatalf("no run would write that the pass is over: %v", err)
 	}
@@ -231,21 +231,21 @@ func TestAPassThatMissedSomethingPaysNothing(t *testing.T) {
 	f.oweLocked(notKnown, "a reason")
 	f.oweLocked(notKnown, "another one")
 	b, note, err := f.take(flushStop)
-	if err != nil || b.debt != 2 || !strings.HasSuffix(note, "all keys are read: a reason") {
+	if err != nil || b.passesOwed != 2 || !strings.HasSuffix(note, "all keys are read: a reason") {
 		t.Fatalf("%+v, %q, %v", b, note, err)
 	}
 	b.missed = redis.Error("moved")
-	if f.pay(b); f.debts == f.paid {
+	if f.pay(b); f.passesOwed == f.passesDone {
 		t.Error("it is paid")
 	}
 	b.missed = nil
 	f.oweLocked(notKnown, "meanwhile")
-	if f.pay(b); f.paid != 2 || f.debts != 3 {
-		t.Errorf("%d of %d are paid", f.paid, f.debts)
+	if f.pay(b); f.passesDone != 2 || f.passesOwed != 3 {
+		t.Errorf("%d of %d are paid", f.passesDone, f.passesOwed)
 	}
 }
 
-// Slots that go, come back before all keys were read, and go again are no less gone than the first time.
+// Slots may leave a master, come back before all keys were read, and leave again. Then a pass is needed for the second time, too.
 func TestSlotsThatGoTwiceLeadToAPassTwice(t *testing.T) {
 	g := fed(t, 1<<20)
 	for _, own := range []string{"b", noSlots} {
@@ -253,7 +253,7 @@ func TestSlotsThatGoTwiceLeadToAPassTwice(t *testing.T) {
 	}
 	for range 2 {
 		b, _, err := g.take(flushStop)
-		if err != nil || b == nil || b.debt == 0 {
+		if err != nil || b == nil || b.passesOwed == 0 {
 			t.Fatalf("other slots lead to %+v, %v; want a pass", b, err)
 		}
 		g.move(b, true)
@@ -265,7 +265,7 @@ func TestSlotsThatGoTwiceLeadToAPassTwice(t *testing.T) {
 	}
 }
 
-// What is waited for may never be heard: of a master that is none any more, whenever that was found out.
+// A wait for changes of a former master must end: they may never come. It does not matter when the failover was noticed.
 func TestAWaitForAFormerMasterEnds(t *testing.T) {
 	for _, before := range []bool{true, false} {
 		f := fed(t, 1<<20)
@@ -286,13 +286,13 @@ func TestAWaitForAFormerMasterEnds(t *testing.T) {
 	}
 }
 
-// A master that was replaced may answer for a while yet: of its history nothing will be heard, though the stream of the promoted
-// one is followed and does not break.
+// A master that was replaced may still answer for a while. Changes of its history will never come, although the stream of the promoted
+// master is followed and does not break.
 func TestAWaitForTheHistoryOfAReplacedMasterEnds(t *testing.T) {
 	g := fed(t, 1<<20)
 	g.noteLeft(g.mark, g.streamReader, false)
 	g.noteFailure(errors.New("the stream broke"))
-	g.joinsAt(follow.Joined{How: follow.Promoted, At: follow.Position{ReplID: "promoted", Offset: 100}, Shared: 100, Backlog: 1 << 20})
+	g.joinsAt(follow.Joined{Kind: follow.Promoted, At: follow.Position{ReplID: "promoted", Offset: 100}, Shared: 100, Backlog: 1 << 20})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	at := heads{[]follow.Position{{ReplID: "id", Offset: 200}}, g.failures()}
@@ -308,10 +308,10 @@ func TestAFullFeedForgetsKeysAndOwesAPass(t *testing.T) {
 	for i := range 100 {
 		f.hears(2, fmt.Sprintf("SET s:%02d x", i))
 	}
-	if len(f.pending) > 10 || f.debts == f.paid {
-		t.Errorf("%d keys are pending, %d debts", len(f.pending), f.debts)
+	if len(f.pending) > 10 || f.passesOwed == f.passesDone {
+		t.Errorf("%d keys are pending, %d debts", len(f.pending), f.passesOwed)
 	}
-	if b, _, _ := f.take(flushStop); b.debt == 0 || f.full {
+	if b, _, _ := f.take(flushStop); b.passesOwed == 0 || f.full {
 		t.Errorf("%+v, full %v", b, f.full)
 	}
 	f.hears(2, "SET s:1 x")
@@ -343,18 +343,18 @@ func BenchmarkHear(b *testing.B) {
 	}
 }
 
-// Jobs that share a stream each hear of what is behind their own place, and of nothing before it.
+// Jobs that share a stream each receive the changes after their own position, and none before it.
 func TestJobsOfOneStreamHearFromTheirOwnPlacesOn(t *testing.T) {
 	f := fed(t, 1<<20)
 	later := newFeed(f.feedOptions)
 	at := follow.Position{ReplID: "id", Offset: 102, DB: 2}
-	later.restart("base", place{marks: []placeMark{{at: at, slots: noSlots}}, owed: owesNothing})
+	later.restart("base", jobPosition{masters: []masterPosition{{at: at, slots: noSlots}}, owed: owesNothing})
 	later.expect(1)
 	free, _, gen := later.freeMarks()
-	joined := follow.Joined{How: follow.Continued, At: at}
+	joined := follow.Joined{Kind: follow.Continued, At: at}
 	mark, from := later.noteJoin(f.streamReader, gen, joined, free, make([]follow.Loss, 1), slots{name: noSlots})
 	f.subscriptions = append(f.subscriptions, subscription{later, mark, from})
-	f.hears(2, "FLUSHDB", "SET s:1 x", "SET s:2 x") // these end at 101, 102 and 103
+	f.hears(2, "FLUSHDB", "SET s:1 x", "SET s:2 x") // these end at the offsets 101, 102 and 103
 	f.Reached(follow.Position{ReplID: "id", Offset: 103, DB: 2})
 	if len(f.pending) != 2 || f.emptied == "" || f.mark.at.Offset != 103 {
 		t.Errorf("the first job: pending %v, %q, at %d", f.pending, f.emptied, f.mark.at.Offset)
@@ -365,7 +365,7 @@ func TestJobsOfOneStreamHearFromTheirOwnPlacesOn(t *testing.T) {
 	}
 }
 
-// A few changes are flushed at once. Many are gathered, so that a key that changes again and again is read once.
+// A few changes are flushed at once. Many changes are collected, so that a key that changes repeatedly is read once.
 func TestManyChangesAreGathered(t *testing.T) {
 	f := fed(t, 1<<20)
 	for _, n := range []int{3, 9000} {
@@ -379,7 +379,7 @@ func TestManyChangesAreGathered(t *testing.T) {
 		if got := f.gatherTime(); got > most {
 			t.Errorf("%d keys have others wait %v, want %v at most", n, got, most)
 		}
-		f.takenAt = time.Now().Add(time.Hour) // so that it does not matter how long this test takes
+		f.takenAt = time.Now().Add(time.Hour) // so that the duration of this test does not matter
 		if got := f.gatherTime(); got < 59*time.Minute || got > time.Hour+most {
 			t.Errorf("%d keys, taken in an hour, have others wait %v", n, got)
 		}
@@ -392,36 +392,35 @@ func TestManyChangesAreGathered(t *testing.T) {
 	}
 }
 
-// Slots that are on their way are looked at again once they have come: a pass before that would miss some of
-// their keys, and be for nothing.
+// Slots that are being moved are checked again once they have arrived. An earlier pass would miss some of their keys, and be useless.
 func TestSlotsOnTheirWayOweNoPassYet(t *testing.T) {
 	f := fed(t, 1<<20)
 	f.noteLeft(f.mark, f.streamReader, false)
 	free, at, gen := f.freeMarks()
-	j := follow.Joined{How: follow.Continued, At: at[0], Backlog: 1 << 20}
+	j := follow.Joined{Kind: follow.Continued, At: at[0], Backlog: 1 << 20}
 	m, _ := f.noteJoin(f.streamReader, gen, j, free, make([]follow.Loss, len(at)), slots{name: "fewer", moving: true})
-	if m == nil || f.debts != f.paid {
-		t.Errorf("%d debts while slots move: %s", f.debts-f.paid, f.why)
+	if m == nil || f.passesOwed != f.passesDone {
+		t.Errorf("%d debts while slots move: %s", f.passesOwed-f.passesDone, f.why)
 	}
 	f.noteSlots(f.streamReader, "fewer")
-	if f.debts == f.paid || f.reason != otherSlots {
-		t.Errorf("%d debts once they have moved, because of %q", f.debts-f.paid, f.reason)
+	if f.passesOwed == f.passesDone || f.reason != otherSlots {
+		t.Errorf("%d debts once they have moved, because of %q", f.passesOwed-f.passesDone, f.reason)
 	}
 }
 
-// What a master that is gone has said last is not known, nor where its keys are now.
+// If a master has gone, its last changes are unknown, and so is the present place of its keys.
 func TestAMasterThatIsGoneOwesAPass(t *testing.T) {
 	f := fed(t, 1<<20)
-	two := []placeMark{
+	two := []masterPosition{
 		{at: follow.Position{ReplID: "id", Offset: 100}, slots: noSlots},
 		{at: follow.Position{ReplID: "gone", Offset: 7}, slots: noSlots},
 	}
-	f.restart("two", place{marks: two, owed: owesNothing})
+	f.restart("two", jobPosition{masters: two, owed: owesNothing})
 	f.expect(1)
 	free, at, gen := f.freeMarks()
 	lost := []follow.Loss{{}, {Code: follow.LostHistory, Words: "another master's"}}
-	f.noteJoin(f.streamReader, gen, follow.Joined{How: follow.Continued, At: at[0], Backlog: 1 << 20}, free, lost, slots{name: noSlots})
-	if f.debts == f.paid || f.reason != otherMasters || len(f.marks) != 1 || !f.joined {
-		t.Errorf("%d debts because of %q, %d marks, joined %v", f.debts-f.paid, f.reason, len(f.marks), f.joined)
+	f.noteJoin(f.streamReader, gen, follow.Joined{Kind: follow.Continued, At: at[0], Backlog: 1 << 20}, free, lost, slots{name: noSlots})
+	if f.passesOwed == f.passesDone || f.reason != otherMasters || len(f.cursors) != 1 || !f.joined {
+		t.Errorf("%d debts because of %q, %d marks, joined %v", f.passesOwed-f.passesDone, f.reason, len(f.cursors), f.joined)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"baton/internal/redisconn/follow"
 )
 
-// follower follows the masters of a store for all captures in it, with one connection to each.
+// follower follows the masters of a store for all captures of that store, with one connection to each master.
 type follower struct {
 	store  *redisconn.Store
 	db     int
@@ -23,27 +23,27 @@ type follower struct {
 
 	mu    sync.Mutex
 	feeds []*feed
-	watch *watch        // nil: there are no feeds
-	ended chan struct{} // closed once the watch before has ended; nil: this is the first one
+	watch *watch        // nil if there are no feeds
+	ended chan struct{} // closed when the previous watch has ended; nil if there was no previous watch
 	shut  bool
 }
 
-// watch knows the masters, and has a stream reader for each. It ends with the last feed.
+// watch finds the masters, and has a stream reader for each master. It ends when the last feed is removed.
 type watch struct {
 	follower *follower
-	readers  []*streamReader // written with follower.mu locked, by its goroutine
+	readers  []*streamReader // written with follower.mu locked, by the watch's goroutine
 	check    chan struct{}
-	end      func() // ends it with all readers, and waits for their end
+	end      func() // ends the watch and its readers, and waits until they have ended
 }
 
-// checkEvery is how often the watch asks the nodes of a Cluster for their slots.
+// checkEvery is the pause before the watch asks the nodes of a Cluster for their slots again.
 const checkEvery = time.Second
 
 func newFollower(store *redisconn.Store) *follower {
 	return &follower{store: store, db: store.Database(), number: strconv.Itoa(store.Database())}
 }
 
-// followerOf is the follower of a store, made now if it does not exist.
+// followerOf returns the follower of a store. It creates the follower if necessary.
 func followerOf(store *redisconn.Store) *follower {
 	return store.Attached("captures", func() io.Closer { return newFollower(store) }).(*follower)
 }
@@ -60,8 +60,8 @@ func (h *follower) Close() error {
 	return nil
 }
 
-// add makes a feed receive changes. All readers join their streams once more, at the least of all places, so that the feed receives the
-// changes after its own place.
+// add makes a feed receive changes. All readers join their streams again, at the lowest position of all feeds, so that the new feed
+// receives the changes after its own position.
 func (h *follower) add(f *feed) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,7 +80,7 @@ func (h *follower) add(f *feed) {
 	}
 }
 
-// remove ends that; with the last feed it ends all readers.
+// remove makes a feed receive no more changes. When the last feed is removed, remove also ends all readers.
 func (h *follower) remove(f *feed) {
 	h.mu.Lock()
 	h.feeds = slices.DeleteFunc(slices.Clone(h.feeds), func(other *feed) bool { return other == f })
@@ -94,14 +94,14 @@ func (h *follower) remove(f *feed) {
 	}
 }
 
-// currentFeeds are the present feeds.
+// currentFeeds returns the present feeds.
 func (h *follower) currentFeeds() []*feed {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.feeds // a slice that never changes in place
+	return h.feeds // this slice never changes in place
 }
 
-// masters are the followed masters.
+// masters returns the masters that are followed.
 func (h *follower) masters() (all []*redisconn.Server) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -113,7 +113,7 @@ func (h *follower) masters() (all []*redisconn.Server) {
 	return all
 }
 
-// checkMasters makes the watch look for the masters now.
+// checkMasters makes the watch look for the masters immediately.
 func (h *follower) checkMasters() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -122,7 +122,7 @@ func (h *follower) checkMasters() {
 	}
 }
 
-// wake puts an entry into a channel that has room for one.
+// wake adds an entry to a channel, unless the channel already has an entry. The channel has room for only one.
 func wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -130,7 +130,8 @@ func wake(c chan struct{}) {
 	}
 }
 
-// begin follows the masters, once the watch before has ended: its readers would take the places of the new ones.
+// begin starts a watch, which follows the masters only after the previous watch has ended. Otherwise a reader of the previous watch could
+// overwrite the entry of a new reader in the marks.
 func (h *follower) begin() *watch {
 	ctx, cancel := context.WithCancel(context.Background())
 	before, done := h.ended, make(chan struct{})
@@ -164,7 +165,7 @@ func (w *watch) run(ctx context.Context) {
 			}
 		}
 		if len(w.readers) > 0 && !w.follower.store.IsCluster() {
-			<-ctx.Done() // the master has the same name after a failover
+			<-ctx.Done() // after a failover the master has the same name
 			return
 		}
 		select {
@@ -179,10 +180,10 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// updateReaders updates the readers to the present masters.
+// updateReaders adds and ends readers, so that there is one for each present master.
 func (w *watch) updateReaders(ctx context.Context) (err error) {
 	defer func() {
-		if p := recover(); p != nil { // a failed run, as in any other part of a job
+		if p := recover(); p != nil { // treated like an error, as in other parts of a job
 			err = fmt.Errorf("following the replication stream panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
@@ -196,7 +197,7 @@ func (w *watch) updateReaders(ctx context.Context) (err error) {
 			readers = append(readers, r)
 			continue
 		}
-		r.end() // first: another reader may continue from its place
+		r.end() // before the other readers are changed, because another reader may continue from this reader's position
 		gone = append(gone, r)
 	}
 	old := len(readers)

@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// The pause between two batches grows with the keys of the last one. Below 1,000 changes a second it is almost nothing; above 10,000 it
-// grows to the longest, and a key that changes several times meanwhile is read and written once.
+// The pause between two batches grows with the number of keys in the last batch. Below 1,000 changes a second there is almost no pause.
+// Above 10,000 changes a second the pause has its maximum. A key that changes several times during the pause is then read and written only
+// once.
 const (
 	pauseOfKey    = 100 * time.Microsecond
 	longestGather = 250 * time.Millisecond
 )
 
-// gatherTime is how much longer changes are gathered before the next batch.
+// gatherTime returns how long the feed still collects changes before the next batch.
 func (f *feed) gatherTime() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -22,7 +23,7 @@ func (f *feed) gatherTime() time.Duration {
 	return min(time.Duration(f.taken)*pauseOfKey, longestGather) - time.Since(f.takenAt)
 }
 
-// gather waits that long.
+// gather waits for the time that gatherTime returns.
 func (f *feed) gather(ctx context.Context) error {
 	pause := f.gatherTime()
 	if pause <= 0 {

@@ -11,13 +11,13 @@ import (
 	"baton/internal/redisconn/follow"
 )
 
-// named are keys of which only the name is asked for.
+// named are keys that have only a name.
 type named struct{ Keys }
 
 func (named) Name() string { return "s:<id>" }
 
-// That a key is missing is known before the stream tells why. Its row must not go before that: a
-// command that has emptied the database may be the reason.
+// A run may find a key missing before the stream shows the reason. The row must stay until then, since the reason may be a command that has
+// emptied the database.
 func TestARowOfAMissingKeyWaitsForTheReason(t *testing.T) {
 	f := fed(t, 1<<20)
 	c := &Capture{keys: named{}, store: plainStore(t), options: Options{Job: "j", OnFlush: flushStop}}

@@ -9,7 +9,7 @@ import (
 	"baton/internal/redisconn/follow"
 )
 
-// Progress tells how far the feed of a job is.
+// Progress describes how much of the streams the feed of a job has received.
 type Progress struct {
 	Events          []Event // since the last call of ProgressOf
 	PassOwed        bool
@@ -17,17 +17,18 @@ type Progress struct {
 	Masters         []Master
 }
 
-// Master tells how far the stream of one master was followed.
+// Master describes how much of one master's stream was received.
 type Master struct {
 	Address string
-	// Bytes is how much of its history the feed has not received, Behind for how long that has been so.
+	// Bytes is the length of the history that the feed has not received. Behind is how long the feed has lacked a part of the history.
 	Bytes  int64
 	Behind time.Duration
-	// BacklogUsed is the part of the master's backlog after the place in the database: beyond 1 no leader can continue there.
+	// BacklogUsed is the share of the master's backlog after the position in the database. If it is above 1, no leader can continue there.
 	BacklogUsed float64
 }
 
-// ProgressOf tells how far the feed of a job is, if this process has one. With masters it asks them for the ends of their histories.
+// ProgressOf returns the progress of a job's feed. It returns false if this process does not have the feed. If masters is true, it also
+// asks the masters for the ends of their histories.
 func ProgressOf(ctx context.Context, store *redisconn.Store, job, key string, masters bool) (Progress, bool) {
 	made, ok := store.Attachment(attached(job, key))
 	if !ok {
@@ -41,13 +42,14 @@ func ProgressOf(ctx context.Context, store *redisconn.Store, job, key string, ma
 	return f.progressAt(heads, time.Now()), true
 }
 
-// progressAt tells how far the feed is. heads are the ends of the masters' histories at a time, by their readers.
+// progressAt returns the progress of the feed. For the reader of each master, the map heads contains the end of the master's history at the
+// time now.
 func (f *feed) progressAt(heads map[*streamReader]follow.Position, now time.Time) Progress {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := Progress{Events: f.events, PassOwed: f.debts > f.paid, Pending: f.bytes, Budget: f.budget}
+	s := Progress{Events: f.events, PassOwed: f.passesOwed > f.passesDone, Pending: f.bytes, Budget: f.budget}
 	f.events = nil
-	for _, m := range f.marks {
+	for _, m := range f.cursors {
 		head, ok := heads[m.reader]
 		if m.reader == nil || !ok || head.ReplID != m.at.ReplID {
 			continue
@@ -61,18 +63,18 @@ func (f *feed) progressAt(heads map[*streamReader]follow.Position, now time.Time
 	return s
 }
 
-// seenHead is the end of a master's history at a time.
+// seenHead is the end of a master's history at some time.
 type seenHead struct {
 	offset int64
 	at     time.Time
 }
 
-// mostHeads bounds the kept ends of a master: above that, every other one is dropped.
+// mostHeads is the maximum number of recorded ends of a master's history. If there are more, every second one is dropped.
 const mostHeads = 64
 
-// behind is for how long the feed has not received all of the history: since the first time that the history's end was seen
-// beyond the mark.
-func (m *mark) behind(head int64, now time.Time) time.Duration {
+// behind returns how long the feed has lacked a part of the history. This time begins when the history's end was first seen beyond the
+// mark.
+func (m *cursor) behind(head int64, now time.Time) time.Duration {
 	m.heads = slices.DeleteFunc(m.heads, func(h seenHead) bool { return h.offset <= m.at.Offset })
 	if head <= m.at.Offset {
 		return 0
@@ -85,11 +87,11 @@ func (m *mark) behind(head int64, now time.Time) time.Duration {
 	return now.Sub(m.heads[0].at)
 }
 
-// ask asks each followed master for the end of its history; one that does not answer is left out.
+// ask asks each followed master for the end of its history. It leaves out masters that do not answer.
 func (f *feed) ask(ctx context.Context) map[*streamReader]follow.Position {
 	f.mu.Lock()
 	var readers []*streamReader
-	for _, m := range f.marks {
+	for _, m := range f.cursors {
 		if m.reader != nil {
 			readers = append(readers, m.reader)
 		}
@@ -110,6 +112,6 @@ func (r *streamReader) head(ctx context.Context) (follow.Position, error) {
 	if err != nil {
 		return follow.Position{}, err
 	}
-	defer conn.Close() // it goes back to the pool
+	defer conn.Close() // returns it to the pool
 	return follow.Head(ctx, conn)
 }

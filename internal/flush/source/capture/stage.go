@@ -16,32 +16,32 @@ import (
 // batch holds the changes that one stage took from a feed.
 type batch struct {
 	keys       map[string]struct{}
-	marks      []taken
-	debt       int   // the debts that this pass pays; 0: the batch is no pass
-	breaks     int   // of the feed, when the batch was taken
-	owed       owed  // of the places of a pass
-	leaves     owed  // owed in the last place of a batch that is no pass
-	cutOff     bool  // the stream is not followed: the batch only moves the place
-	alarming   bool  // a pass that is owed for another reason than a new job
-	missed     error // why the pass may have missed keys
-	promotions int   // of the feed, when the last values were read
+	cursors    []batchCursor
+	passesOwed int      // the value of the feed's passesOwed up to which this pass settles the owed passes; 0 if the batch is no pass
+	breaks     int      // the value of the feed's breaks when the batch was taken
+	owed       passOwed // written in the positions of a pass
+	leaves     passOwed // written in the last position of a batch that is no pass
+	cutOff     bool     // the stream is not followed: the batch only moves the position
+	alarming   bool     // a pass whose reason is not that the job is new
+	missed     error    // the reason why the pass may have missed keys
+	promotions int      // the value of the feed's promotions when the last values were read
 	text       string
-	place      place
-	places     []uint64 // the checksums of all places that its pages may have written
-	final      string   // the last of these places
+	place      jobPosition
+	places     []uint64 // the checksums of all positions that the batch's pages may have written
+	final      string   // the last of these positions
 }
 
-// taken is a mark at the time of the batch.
-type taken struct {
-	*mark
+// batchCursor is the state of a feed's cursor when the batch was taken.
+type batchCursor struct {
+	*cursor
 	at  follow.Position
 	own string
 }
 
-// resume makes the feed continue at the place in the database, and waits until the streams are followed. Its error is the reason why they
-// are not.
+// resume makes the feed continue at the position in the database, and waits until the streams are followed. If they cannot be followed, it
+// returns the reason as an error.
 func (f *feed) resume(ctx context.Context, text string) error {
-	p, err := parsePlace(text)
+	p, err := parsePosition(text)
 	if err != nil {
 		return err
 	}
@@ -53,49 +53,51 @@ func (f *feed) resume(ctx context.Context, text string) error {
 	return f.await(ctx, f.failures(), func() bool { return f.joined || f.movesOnly() })
 }
 
-// catchUp waits until the feed has received all changes up to heads, if the streams are followed.
+// catchUp waits until the feed has received all changes up to the positions in heads. It does not wait if the streams are not followed and
+// the batch would only move the position.
 func (f *feed) catchUp(ctx context.Context, heads heads) error {
 	return f.awaitReceivedOr(ctx, heads, f.movesOnly)
 }
 
-// awaitReceived does the same, and a place that can be moved is not enough.
+// awaitReceived waits until the feed has received all changes up to the positions in heads, also if the batch would only move the position.
 func (f *feed) awaitReceived(ctx context.Context, heads heads) error {
 	return f.awaitReceivedOr(ctx, heads, func() bool { return false })
 }
 
-// awaitReceivedOr is awaitReceived, but ends also when enough returns true. A master that was replaced, and does not know that yet, may
-// have named the end of its history: no reader will receive changes of that, while the streams are followed.
+// awaitReceivedOr works like awaitReceived, but also ends when the function enough returns true. This is needed because heads may contain
+// the end of the history of a master that was replaced and has not noticed that yet. No reader will receive changes of that history,
+// although the streams are followed.
 func (f *feed) awaitReceivedOr(ctx context.Context, heads heads, enough func() bool) (err error) {
 	var former error
 	err = f.await(ctx, heads.tries, func() bool {
 		if f.joined && slices.ContainsFunc(heads.all, func(head follow.Position) bool { return !f.follows(head.ReplID) }) {
-			former = fmt.Errorf("a master answered that was replaced: %w", follow.ErrNotMaster)
+			former = fmt.Errorf("the answer came from a master that was replaced: %w", follow.ErrNotMaster)
 		}
 		return former != nil || enough() || f.hasReceived(heads.all)
 	})
 	return cmp.Or(err, former)
 }
 
-// follows reports whether a history of that name is followed.
+// follows reports whether the history with that replication id is followed.
 func (f *feed) follows(replID string) bool {
-	return slices.ContainsFunc(f.marks, func(m *mark) bool { return m.reader != nil && m.at.ReplID == replID })
+	return slices.ContainsFunc(f.cursors, func(m *cursor) bool { return m.reader != nil && m.at.ReplID == replID })
 }
 
 func (f *feed) hasReceived(heads []follow.Position) bool {
 	return f.joined && !slices.ContainsFunc(heads, func(head follow.Position) bool {
-		return !slices.ContainsFunc(f.marks, func(m *mark) bool {
+		return !slices.ContainsFunc(f.cursors, func(m *cursor) bool {
 			return m.reader != nil && m.at.ReplID == head.ReplID && m.at.Offset >= head.Offset
 		})
 	})
 }
 
-// errReleased: the feed will receive no more changes.
-var errReleased = errors.New("the stream is not followed any more: the job was taken out or replaced, or its store was closed")
+// errReleased means that the feed will receive no more changes.
+var errReleased = errors.New("baton no longer follows the stream, because the job was removed or replaced, or its store was closed")
 
-// await waits until so returns true. It returns the last failure to follow a stream after more than tries of them, or at once if it is a
-// refusal.
+// await waits until the function so returns true. If the feed has failed more often than the given number of times, await returns the last
+// failure. If the server refuses to be followed, await returns this refusal immediately.
 func (f *feed) await(ctx context.Context, tries int, so func() bool) error {
-	tick := time.NewTicker(time.Second) // after a reload another run may have taken the entry of changed
+	tick := time.NewTicker(time.Second) // after a reload another run may have received the entry of changed
 	defer tick.Stop()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,40 +122,40 @@ func (f *feed) await(ctx context.Context, tries int, so func() bool) error {
 	return nil
 }
 
-// isCutOff reports whether the feed receives no changes, and needs none.
+// isCutOff reports whether the feed is cut off from a stream, and needs no changes because the next batch only moves the position.
 func (f *feed) isCutOff() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.movesOnly()
 }
 
-// movesOnly reports whether a stream is not followed, and the only work is to move a place: after the server has stopped, its backlog
-// begins where it ended.
+// movesOnly reports whether a stream is not followed, and the only work is to move the position. Moving the position must be possible
+// without the stream, because the backlog of a restarted server begins where the server had ended.
 func (f *feed) movesOnly() bool {
-	return f.begun && !f.joined && f.problem != nil && len(f.pending) == 0 && f.emptied == "" && f.debts == f.paid && f.base != "" &&
-		f.shouldMove()
+	return f.begun && !f.joined && f.problem != nil && len(f.pending) == 0 && f.emptied == "" &&
+		f.passesOwed == f.passesDone && f.base != "" && f.shouldMove()
 }
 
-// settle finds out which pages of the last batch the database has; false if another leader has moved the place, or the feed has not
-// begun.
-func (f *feed) settle(text string, p place) bool {
+// settle finds out, from the position in the database, which pages of the last batch are committed. It returns false if another leader has
+// moved the position, or if the feed has not begun.
+func (f *feed) settle(text string, p jobPosition) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	b := f.batch
 	if !f.begun || text != f.base && (b == nil || !slices.Contains(b.places, sumOf(text))) {
 		return false
 	}
-	moved := b != nil && (text == b.final || b.debt > 0 && text != f.base)
+	moved := b != nil && (text == b.final || b.passesOwed > 0 && text != f.base)
 	f.batch, f.base, f.place = nil, text, p
 	if moved {
-		for _, t := range b.marks {
+		for _, t := range b.cursors {
 			t.base = t.at
 		}
 	}
 	if b == nil || b.final == text {
 		return true
 	}
-	for key := range b.keys { // keys of committed pages are written once more
+	for key := range b.keys { // all keys of the batch are pending again, also the keys of pages that are committed
 		if _, there := f.pending[key]; !there && !f.full {
 			f.pending[key] = struct{}{}
 			f.bytes += keyCost + len(key)
@@ -163,17 +165,17 @@ func (f *feed) settle(text string, p place) bool {
 	return true
 }
 
-// restart makes the feed begin at a place.
-func (f *feed) restart(text string, p place) {
+// restart makes the feed begin again at the position that was read from the database.
+func (f *feed) restart(text string, p jobPosition) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.clear()
 	f.begun, f.gen = true, f.gen+1
 	f.batch, f.base, f.place, f.moved, f.since, f.passAfter = nil, text, p, time.Now(), time.Now(), time.Time{}
-	f.full, f.emptied, f.deletes, f.debts, f.paid, f.tries, f.problem = false, "", 0, 0, 0, 0, nil
-	f.marks, f.joinNotes, f.reread = nil, nil, reread{}
-	for _, m := range p.marks {
-		f.marks = append(f.marks, &mark{at: m.at, base: m.at, seen: m.seen, slots: m.slots})
+	f.full, f.emptied, f.deletes, f.passesOwed, f.passesDone, f.tries, f.problem = false, "", 0, 0, 0, 0, nil
+	f.cursors, f.joinNotes, f.reread = nil, nil, reread{}
+	for _, m := range p.masters {
+		f.cursors = append(f.cursors, &cursor{at: m.at, base: m.at, seen: m.seen, slots: m.slots})
 	}
 	switch {
 	case text == "":
@@ -181,12 +183,12 @@ func (f *feed) restart(text string, p place) {
 	case p.owed != owesNothing:
 		f.oweLocked(notFinished, "an earlier pass was not finished")
 		if p.owed == owesDelete {
-			f.deletes = f.debts
+			f.deletes = f.passesOwed
 		}
 	}
 }
 
-// take takes the batch for the next stage; nil if there is nothing to do. note is a message for the operator.
+// take returns the batch for the next stage, or nil if there is nothing to do. The result note is a message for the operator.
 func (f *feed) take(onFlush string) (b *batch, note string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -196,15 +198,15 @@ func (f *feed) take(onFlush string) (b *batch, note string, err error) {
 		}
 	}
 	if f.breaks != f.whole {
-		f.clear() // a pass is owed, and pending keys may be missing now without a command for that
+		f.clear() // a pass is owed, and pending keys may be missing now although the feed has received no command that removed them
 	}
 	notes := f.joinNotes
 	switch {
 	case f.passes():
-		b = &batch{debt: f.debts, owed: f.owes(), alarming: f.reason != isNew}
+		b = &batch{passesOwed: f.passesOwed, owed: f.owes(), alarming: f.reason != isNew}
 		notes = append(notes, "all keys are read: "+f.why)
 		f.report(PassBegun, string(f.reason), f.why)
-		f.full = false // pending keys stay: see unaccounted
+		f.full = false // pending keys are not dropped: see unaccounted
 	case len(f.pending) == 0 && !f.shouldMove():
 		return nil, "", nil
 	default:
@@ -213,28 +215,28 @@ func (f *feed) take(onFlush string) (b *batch, note string, err error) {
 	}
 	f.joinNotes = nil
 	b.text, b.place, b.cutOff, b.promotions, b.breaks = f.base, f.place, !f.joined, f.promotions, f.breaks
-	for _, m := range f.marks {
-		b.marks = append(b.marks, taken{m, m.at, m.own})
+	for _, m := range f.cursors {
+		b.cursors = append(b.cursors, batchCursor{m, m.at, m.own})
 	}
 	f.batch, f.taken, f.takenAt = b, len(b.keys), time.Now()
 	return b, strings.Join(notes, "; "), nil
 }
 
-// passes reports whether the next batch is a pass.
-func (f *feed) passes() bool { return f.debts > f.paid && !time.Now().Before(f.passAfter) }
+// passes reports whether the next batch is a pass over all keys.
+func (f *feed) passes() bool { return f.passesOwed > f.passesDone && !time.Now().Before(f.passAfter) }
 
-// owes is the debt of a pass that the next place records.
-func (f *feed) owes() owed {
+// owes returns the value of passOwed for the next position in the database.
+func (f *feed) owes() passOwed {
 	switch {
-	case f.debts == f.paid:
+	case f.passesOwed == f.passesDone:
 		return owesNothing
-	case f.deletes > f.paid:
+	case f.deletes > f.passesDone:
 		return owesDelete
 	}
 	return owesPass
 }
 
-// decide follows on_flush after a command that has emptied the database.
+// decide applies the setting on_flush after a command has emptied the database.
 func (f *feed) decide(onFlush string) error {
 	command := f.emptied
 	switch onFlush {
@@ -242,42 +244,44 @@ func (f *feed) decide(onFlush string) error {
 		f.emptied = ""
 		f.oweLocked(wasEmptied, command+" was called, and on_flush is "+onFlush)
 		if onFlush == flushDelete {
-			f.deletes = f.debts
+			f.deletes = f.passesOwed
 		}
 		return nil
 	}
-	return fmt.Errorf("%w by %s: nothing is written until somebody has decided. If that was a mistake, put the data back. Then set "+
-		"on_flush for one run: pass reads all keys, and deletes no more rows than max_pct; delete deletes every row that has no key",
+	return fmt.Errorf("%w by %s: nothing is written until you decide. If the data was deleted by mistake, restore it first. Then "+
+		"set on_flush for one run: `pass` reads all keys and deletes at most max_pct percent of the rows; `delete` deletes every row "+
+		"without a key",
 		flush.ErrEmptied, command)
 }
 
-// wasEmptied reports whether a command has emptied the database, without a decision yet.
+// wasEmptied reports whether a command has emptied the database, and on_flush has not been applied yet.
 func (f *feed) wasEmptied() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.emptied != ""
 }
 
-// move is the move of a page. final: the page is the last one of the batch.
+// move returns the step by which a page of the batch moves the job's position in the database. If final is true, the page is the last page
+// of the batch.
 func (f *feed) move(b *batch, final bool) *flush.Move {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	to := place{serial: b.place.serial + 1, owed: b.place.owed}
+	to := jobPosition{serial: b.place.serial + 1, owed: b.place.owed}
 	switch {
-	case b.debt > 0:
+	case b.passesOwed > 0:
 		to.owed = b.owed
-	case final && f.breaks != b.breaks: // the batch has left out rows that were to be deleted
+	case final && f.breaks != b.breaks: // the batch has left out deletions
 		to.owed = f.owes()
 	case final:
 		to.owed = b.leaves
 	}
-	for _, t := range b.marks {
-		m := placeMark{at: t.base, seen: t.seen, slots: t.slots}
-		if b.debt > 0 || final {
+	for _, t := range b.cursors {
+		m := masterPosition{at: t.base, seen: t.seen, slots: t.slots}
+		if b.passesOwed > 0 || final {
 			m.at = t.at
 		}
 		if m.at.ReplID != "" {
-			to.marks = append(to.marks, m)
+			to.masters = append(to.masters, m)
 		}
 	}
 	m := &flush.Move{From: b.text, To: to.String()}
@@ -290,18 +294,19 @@ func (f *feed) move(b *batch, final bool) *flush.Move {
 	return m
 }
 
-// noteSeen notes the offsets up to which values were read from the masters. It is an error if one of the masters is not a followed one.
+// noteSeen records the offsets of the masters at the time when values were read from them. It returns an error if one of the masters is not
+// followed.
 func (f *feed) noteSeen(b *batch, heads []follow.Position) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, head := range heads {
-		i := slices.IndexFunc(f.marks, func(m *mark) bool { return head.ReplID == m.at.ReplID || head.ReplID == m.former.id })
+		i := slices.IndexFunc(f.cursors, func(m *cursor) bool { return head.ReplID == m.at.ReplID || head.ReplID == m.former.id })
 		if i < 0 {
-			return fmt.Errorf("the values were read of another master than the one whose changes are followed: %w", follow.ErrNotMaster)
+			return fmt.Errorf("the values were read from a master whose changes are not followed: %w", follow.ErrNotMaster)
 		}
-		m := f.marks[i]
+		m := f.cursors[i]
 		if head.ReplID != m.at.ReplID && head.Offset > m.former.shared || head.ReplID == m.at.ReplID && b.promotions != f.promotions {
-			f.oweLocked(lostFailover, "values were read of a master that was replaced in that moment")
+			f.oweLocked(lostFailover, "a master was replaced while values were read from it")
 		}
 		m.seen = max(m.seen, head.Offset)
 	}
@@ -309,47 +314,49 @@ func (f *feed) noteSeen(b *batch, heads []follow.Position) error {
 	return nil
 }
 
-// retryPass is how long after a pass that missed keys the next one may begin.
+// retryPass is the minimum pause between a pass that may have missed keys and the next pass.
 const retryPass = 2 * time.Second
 
-// pay notes that a pass is complete, and committed.
+// pay records that the pass of the batch is complete and committed, so that this pass is no longer required. If the pass may have missed
+// keys, another pass follows.
 func (f *feed) pay(b *batch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case f.batch != b:
 		return
-	case b.missed != nil: // changes go on meanwhile
+	case b.missed != nil: // until the next pass, changes are still followed
 		f.passAfter = time.Now().Add(retryPass)
 		f.report(PassEnded, incomplete, b.missed.Error())
 		f.reason = missedAnyhow
 		return
 	}
-	for _, t := range b.marks {
+	for _, t := range b.cursors {
 		if t.own != "" {
 			t.slots, t.doubted = t.own, ""
 		}
 	}
 	f.report(PassEnded, complete, "all keys were read")
-	f.paid = max(f.paid, b.debt)
+	f.passesDone = max(f.passesDone, b.passesOwed)
 }
 
-// When to move the place of a job without work: otherwise it would fall out of the server's backlog.
+// A job without changes moves its position when one of these limits is reached. Otherwise the position would fall out of the server's
+// backlog.
 const (
 	moveEvery = 30 * time.Second
-	moveShare = 8 // after this part of the backlog
+	moveShare = 8 // the part is the backlog divided by this number
 )
 
-// shouldMove reports whether the place in the database should follow the streams, without any changes.
+// shouldMove reports whether the position in the database should follow the streams although no key has changed.
 func (f *feed) shouldMove() bool {
 	text, owed, bases := f.written()
 	switch {
-	case len(f.marks) == 0:
+	case len(f.cursors) == 0:
 		return false
-	case text == "" || owed != f.owes(): // the owed pass is over
+	case text == "" || owed != f.owes(): // the owed pass is complete
 		return true
 	}
-	return slices.ContainsFunc(f.marks, func(m *mark) bool {
+	return slices.ContainsFunc(f.cursors, func(m *cursor) bool {
 		base := m.base
 		if at, ok := bases[m]; ok {
 			base = at
@@ -359,17 +366,17 @@ func (f *feed) shouldMove() bool {
 	})
 }
 
-// written is the place in the database, as far as the feed knows before the next run reads it: if all pages of the batch were yielded
-// they are committed, or their run has failed and another one follows. Otherwise a run would begin for nothing after every long batch,
-// and rest.
-func (f *feed) written() (text string, owed owed, bases map[*mark]follow.Position) {
+// written returns the position in the database, as far as the feed knows before the next run reads the position. If all pages of the batch
+// were yielded, written assumes that the pages are committed, because after a failure another run follows in any case. Without this
+// assumption, a needless run would begin after every long batch.
+func (f *feed) written() (text string, owed passOwed, bases map[*cursor]follow.Position) {
 	b := f.batch
 	if b == nil || b.final == "" {
 		return f.base, f.place.owed, nil
 	}
-	bases = make(map[*mark]follow.Position, len(b.marks))
-	for _, t := range b.marks {
-		bases[t.mark] = t.at
+	bases = make(map[*cursor]follow.Position, len(b.cursors))
+	for _, t := range b.cursors {
+		bases[t.cursor] = t.at
 	}
 	return b.final, b.place.owed, bases
 }
@@ -387,5 +394,5 @@ func (f *feed) hasWork() bool {
 	return f.movesOnly() || time.Since(f.since) > patience
 }
 
-// patience is how long a stream may be interrupted before that is an error.
+// patience is how long a stream may be interrupted before the interruption counts as an error.
 const patience = 5 * time.Second

@@ -19,7 +19,8 @@ import (
 	"baton/internal/redisconn/follow/keys"
 )
 
-// The pauses between two attempts to follow. They grow, and start again at the first after steadyAfter.
+// These are the pauses between two attempts to follow a stream. Each pause is longer than the previous one. If a stream was followed for
+// steadyAfter without a break, the next pause is the first one again.
 const (
 	firstPause   = 100 * time.Millisecond
 	longestPause = 5 * time.Second
@@ -30,35 +31,35 @@ const (
 type streamReader struct {
 	follower *follower
 	server   *redisconn.Server
-	end      func() // ends it and waits for its end
+	end      func() // ends the reader and waits for its end
 	wake     chan struct{}
 
 	mu     sync.Mutex
-	cancel context.CancelCauseFunc // leaves the stream
+	cancel context.CancelCauseFunc // makes the reader leave the stream
 
 	slots slots // used by the goroutine of the watch
 
-	// Of the goroutine that follows:
+	// Only the goroutine that follows the stream uses these fields:
 	table         *keys.Table
-	offset        func() int64 // the offset after the command that is being handed over
+	offset        func() int64 // the offset after the command that is being handled
 	subscriptions []subscription
 }
 
-// subscription is a feed and the offset that it starts at.
+// subscription is a feed that receives changes from the stream, and the offset where it begins to receive them.
 type subscription struct {
-	feed *feed
-	mark *mark
-	from int64
+	feed   *feed
+	cursor *cursor
+	from   int64
 }
 
-// slots are the slots of a master at a moment.
+// slots describes the slots of a master at one moment.
 type slots struct {
-	name   string // a short text for them
-	moving bool   // one of them is being moved
+	name   string // a short text for the slots
+	moving bool   // one of the slots is being moved
 }
 
-// errRejoin: the reader joins the stream once more, for another feed.
-var errRejoin = errors.New("joins once more")
+// errRejoin makes the reader leave the stream and join it again, because a feed of another job was added.
+var errRejoin = errors.New("the reader joins the stream again, for another job")
 
 func newStreamReader(h *follower, s *redisconn.Server) *streamReader {
 	return &streamReader{follower: h, server: s, end: func() {}, wake: make(chan struct{}, 1), cancel: func(error) {}}
@@ -77,7 +78,7 @@ func (r *streamReader) begin(ctx context.Context) {
 	}()
 }
 
-// rejoin leaves the stream and joins it once more.
+// rejoin makes the reader leave the stream and join it again.
 func (r *streamReader) rejoin() {
 	r.mu.Lock()
 	r.cancel(errRejoin)
@@ -101,18 +102,20 @@ func (r *streamReader) run(ctx context.Context) {
 			continue
 		}
 		if ctx.Err() != nil {
-			return // then a newer feed waits for the next reader
+			return // a feed that was added later waits for the next reader
 		}
 		for _, f := range r.follower.currentFeeds() {
 			f.noteFailure(err)
 		}
-		r.table = nil // the server may be another one
+		r.table = nil // a different server may have this address now
 		if time.Since(began) > steadyAfter {
 			pause = firstPause
 		}
 		r.follower.checkMasters()
 		select {
-		case <-time.After(pause): // after a refusal, too: the next run may come within a second of an operator's grant
+		// The reader also tries again after a refusal, because an operator may grant the permission, and the next run may begin within a
+		// second.
+		case <-time.After(pause):
 			pause = min(2*pause, longestPause)
 		case <-r.wake:
 		case <-ctx.Done():
@@ -120,10 +123,10 @@ func (r *streamReader) run(ctx context.Context) {
 	}
 }
 
-// leave makes the feeds note that the stream is no longer followed.
+// leave tells the feeds that the stream is no longer followed.
 func (r *streamReader) leave(rejoins bool) {
 	for _, e := range r.subscriptions {
-		e.feed.noteLeft(e.mark, r, rejoins)
+		e.feed.noteLeft(e.cursor, r, rejoins)
 	}
 	r.subscriptions = nil
 }
@@ -131,7 +134,7 @@ func (r *streamReader) leave(rejoins bool) {
 // followOnce joins the stream and follows it until it breaks.
 func (r *streamReader) followOnce(ctx context.Context) (err error) {
 	defer func() {
-		if p := recover(); p != nil { // a failed run, as in any other part of a job
+		if p := recover(); p != nil { // treated like an error, as in other parts of a job
 			err = fmt.Errorf("following the replication stream panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
@@ -146,7 +149,7 @@ func (r *streamReader) followOnce(ctx context.Context) (err error) {
 	}
 	var (
 		feeds = r.follower.currentFeeds()
-		free  = make([][]*mark, len(feeds))
+		free  = make([][]*cursor, len(feeds))
 		gen   = make([]int, len(feeds))
 		from  []follow.Position
 	)
@@ -171,7 +174,7 @@ func (r *streamReader) followOnce(ctx context.Context) (err error) {
 	err = s.Follow(ctx, r)
 	if errors.Is(err, follow.ErrGarbled) {
 		for _, e := range r.subscriptions {
-			e.feed.dropMark(e.mark, err)
+			e.feed.dropMark(e.cursor, err)
 		}
 	}
 	return err
@@ -182,7 +185,7 @@ func (r *streamReader) commands(ctx context.Context) (*keys.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close() // it goes back to the pool
+	defer conn.Close() // returns it to the pool
 	return keys.Read(ctx, conn)
 }
 
@@ -195,14 +198,14 @@ func (r *streamReader) ownSlots(ctx context.Context) (slots, error) {
 	if err != nil {
 		return slots{}, err
 	}
-	defer conn.Close() // it goes back to the pool
+	defer conn.Close() // returns it to the pool
 	text, err := redis.String(redis.DoContext(conn, ctx, "CLUSTER", "NODES"))
 	if err != nil {
 		return slots{}, redisconn.Explain(err)
 	}
 	own, moving := redisconn.OwnSlots(text)
 	hash := fnv.New32a()
-	if words := strings.SplitN(own, " ", 3); len(words) == 3 { // not the node and its epoch: a failover changes those
+	if words := strings.SplitN(own, " ", 3); len(words) == 3 { // without the id and the epoch of the node, which a failover changes
 		for word := range strings.SplitSeq(words[2], " ") {
 			if !strings.HasPrefix(word, "[") {
 				_, _ = hash.Write([]byte(word + " "))
@@ -212,7 +215,7 @@ func (r *streamReader) ownSlots(ctx context.Context) (slots, error) {
 	return slots{fmt.Sprintf("%08x", hash.Sum32()), moving}, nil
 }
 
-// checkSlots notes the master's slots in the feeds, once they have been the same twice.
+// checkSlots records the master's slots in the feeds, once two successive requests have returned the same slots and no slot is being moved.
 func (r *streamReader) checkSlots(ctx context.Context) error {
 	own, err := r.ownSlots(ctx)
 	if err != nil {
@@ -228,8 +231,9 @@ func (r *streamReader) checkSlots(ctx context.Context) error {
 	return nil
 }
 
-// rereadChannel is the channel of keys that must be read again: a publication is part of the stream, and changes no key. The message is the
-// number of the database and the key. In a Cluster, where publications are in no stream, it is a key with such a text.
+// rereadChannel is the channel for keys that must be read again. baton publishes a message, because a publication is part of the stream and
+// changes no key. The message contains the number of the database and the key. In a Cluster the stream contains no publications, so baton
+// writes the message to a key with this name.
 const rereadChannel = "baton:capture"
 
 // Command implements follow.Handler.
@@ -244,7 +248,7 @@ func (r *streamReader) Command(db int, args [][]byte) {
 		return
 	}
 	for e := range r.subscribed {
-		e.feed.noteUnknown(e.mark, r, fmt.Sprintf("the command %s is not known, so any key may have changed", nameOf(args)))
+		e.feed.noteUnknown(e.cursor, r, fmt.Sprintf("baton does not know the command %s, so any key may have changed", nameOf(args)))
 	}
 }
 
@@ -252,7 +256,7 @@ func isRereadMark(name []byte) bool {
 	return bytes.EqualFold(name, []byte("PUBLISH")) || bytes.EqualFold(name, []byte("SET"))
 }
 
-// subscribed yields the subscriptions that have not received the command before.
+// subscribed yields the subscriptions that have not yet received the command that is being handled.
 func (r *streamReader) subscribed(yield func(*subscription) bool) {
 	at := r.offset()
 	for i := range r.subscriptions {
@@ -272,11 +276,11 @@ func nameOf(args [][]byte) string {
 // Reached implements follow.Handler.
 func (r *streamReader) Reached(at follow.Position) {
 	for _, e := range r.subscriptions {
-		e.feed.advance(e.mark, r, at)
+		e.feed.advance(e.cursor, r, at)
 	}
 }
 
-// changes is a stream reader as a visitor of changed keys.
+// changes is a streamReader that implements keys.Visitor.
 type changes streamReader
 
 // Key implements keys.Visitor.
@@ -286,7 +290,7 @@ func (c *changes) Key(db int, key []byte) {
 	}
 	for e := range (*streamReader)(c).subscribed {
 		if f := e.feed; f.matches(key) {
-			f.add(e.mark, (*streamReader)(c), key)
+			f.add(e.cursor, (*streamReader)(c), key)
 		}
 	}
 }
@@ -294,7 +298,7 @@ func (c *changes) Key(db int, key []byte) {
 // matches reports whether a key belongs to the job.
 func (f *feed) matches(key []byte) bool {
 	return len(key) >= len(f.prefix) && string(key[:len(f.prefix)]) == f.prefix &&
-		f.match(unsafe.String(unsafe.SliceData(key), len(key))) //nolint:gosec // it is not kept
+		f.match(unsafe.String(unsafe.SliceData(key), len(key))) //nolint:gosec // match keeps no reference to the key
 }
 
 // Flushed implements keys.Visitor.
@@ -313,7 +317,7 @@ func (c *changes) Swapped(a, b int) {
 
 func (c *changes) emptied(command string) {
 	for e := range (*streamReader)(c).subscribed {
-		e.feed.noteEmptied(e.mark, (*streamReader)(c), command)
+		e.feed.noteEmptied(e.cursor, (*streamReader)(c), command)
 	}
 }
 

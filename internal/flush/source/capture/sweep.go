@@ -18,10 +18,10 @@ func (c *Capture) Passed(st flush.Stage) flush.Passed {
 	if err != nil {
 		return flush.Passed{Everything: true, Missed: err}
 	}
-	return flush.Passed{Everything: b.debt > 0, Missed: b.missed, Confirmed: b.owed == owesDelete}
+	return flush.Passed{Everything: b.passesOwed > 0, Missed: b.missed, Confirmed: b.owed == owesDelete}
 }
 
-// reread is the reason to read all keys again.
+// reread is a reason to read all keys again.
 type reread struct {
 	reason Reason
 	why    string
@@ -35,18 +35,19 @@ func (c *Capture) Reread(changed flush.Changed, why string) {
 	}
 }
 
-// owe owes a pass, unless one is already owed for that.
+// owe records that a pass over all keys is required, unless the same reason already requires one.
 func (f *feed) owe(r reread) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.debts == f.paid || f.reread != r {
+	if f.passesOwed == f.passesDone || f.reread != r {
 		f.oweLocked(r.reason, r.why)
 		f.reread = r
 	}
 }
 
-// StillMissing implements flush.KeySweeper, for records that no pending change accounts for. If a command has emptied the database
-// meanwhile, that is an error, or with on_flush: delete the work of the next pass.
+// StillMissing implements flush.KeySweeper. It leaves out records whose keys have a pending change. If a command has emptied the database
+// during the pass, it returns an error. With the setting "on_flush: delete" it returns no error, because the next pass handles the missing
+// records.
 func (c *Capture) StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error) {
 	missing, err := c.keys.StillMissing(ctx, records)
 	if err != nil || len(missing) == 0 || c.batch == nil || c.batch.owed == owesDelete {
@@ -66,7 +67,7 @@ func (c *Capture) StillMissing(ctx context.Context, records []row.Record) ([]row
 	case c.options.OnFlush == flushDelete:
 		return nil, nil
 	}
-	return nil, c.fail("search for keys of", errors.New("the database was emptied meanwhile; no row was deleted for it"))
+	return nil, c.fail("search for keys of", errors.New("the database was emptied during the pass; no row was deleted for that reason"))
 }
 
 // Unaccounted implements flush.KeySweeper.
@@ -84,8 +85,8 @@ func (c *Capture) Unaccounted(ctx context.Context, records []row.Record) ([]row.
 	return c.feed().unaccounted(c.batch, records), nil
 }
 
-// unaccounted returns the missing records whose keys have no pending change: if the key is pending, the next batch gives its row the
-// key's present state. After a break no change accounts for any record.
+// unaccounted returns the missing records whose keys have no pending change. If a key is pending, the next batch writes the key's present
+// state to the row. After a break of the stream, pending changes are no proof, so unaccounted returns all missing records.
 func (f *feed) unaccounted(b *batch, missing []row.Record) []row.Record {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,7 +99,7 @@ func (f *feed) unaccounted(b *batch, missing []row.Record) []row.Record {
 	})
 }
 
-// broke reports whether there was a break since the batch was taken.
+// broke reports whether the stream broke after the batch was taken.
 func (f *feed) broke(b *batch) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,5 +1,23 @@
-// Package existing reads the present values of a job's keys, beside its flush: to mark it for the flush, and to
-// compare it with the table.
+// Package existing reads the present values of a job's keys, independently of the job's flush. Package verify uses it to compare the keys
+// with the rows of the table, and to mark keys so that the flush writes their rows again.
+//
+//	Check         returns an error for a kind of source that has no such keys; only sources that deliver states have them
+//	Open          returns the keys of a job as a verify.Source, which is a Keys or a members
+//	Keys          reads the keys of a pattern by SCAN, one master after the other
+//	members       reads the members of one sorted set by ZSCAN, and treats each member as a key
+//	scanPosition  how far the servers were read; its JSON is the Next of a verify.KeyPage
+//
+// Another process can continue from a scanPosition. To mark a key, the package calls Mark of the flush's source, which adds an id to the
+// index of changes, or publishes the key in the replication stream. A source that reads everything in each run has no Mark, so Mark here
+// returns verify.ErrNoMarks.
+//
+// What fails, and what then:
+//
+//   - A server is restarted, or another server gets its address or its keys: a cursor is valid only in the process that returned it, so
+//     the keys of this server are read again from the beginning. The page says so in Again, because the caller may get a key twice.
+//   - Slots of a Cluster move between masters: a key may have been read at no master. The last page contains the reason in Missed, and the
+//     caller decides whether to read all keys again.
+//   - A key is removed after its name was read: its record is Gone, or the key has no record if each of its members is a row.
 package existing
 
 import (
@@ -23,45 +41,46 @@ import (
 	"baton/internal/redisconn"
 )
 
-// ErrNone says that a kind of source has nothing that could be read beside its flush.
-var ErrNone = errors.New("cannot be read beside its flush")
+// ErrNone means that a kind of source has no keys that can be read independently of its flush.
+var ErrNone = errors.New("cannot be verified or backfilled")
 
-// Check says why a job of such a source has no keys to mark or to compare; nil: it has.
+// Check returns the reason why a job with such a source has no keys to mark or to compare. It returns nil if the job has such keys.
 func Check(kind spec.Kind) error {
 	switch {
 	case kind.Delivers == spec.States:
 		return nil
 	case kind.Watermark:
-		return fmt.Errorf("counters with mode: watermark %w: every run reads all totals, and adds to a row what its total has "+
-			"grown by; the row also has its value of before the job began, which Redis does not know", ErrNone)
+		return fmt.Errorf("counters with mode: watermark %w: every run adds the growth of a total in Redis to its row, "+
+			"and the row may also contain a value from before the job began, which is not in Redis", ErrNone)
 	case kind.Delivers == spec.Increments:
-		return fmt.Errorf("a source of type %s %w: flushed items have left Redis, and the rest is in no row",
+		return fmt.Errorf("a source of type %s %w: flushed items are no longer in Redis, and the other items are not in the table yet",
 			kind.Type, ErrNone)
 	}
-	return fmt.Errorf("a source of type %s %w: its entries leave Redis when they are flushed, or stand for what happened "+
-		"and not for what is", kind.Type, ErrNone)
+	return fmt.Errorf("a source of type %s %w: baton removes its entries from Redis when it flushes them, or they describe events "+
+		"and not the present state", kind.Type, ErrNone)
 }
 
-// marker is a flush.Source that can read some rows again.
+// marker is a flush.Source that can mark rows, so that the next run of the flush reads them again.
 type marker interface {
 	Mark(ctx context.Context, newID string, ids []string) error
 }
 
-// Keys are the keys of a job: a verify.Source.
+// Keys reads the keys of a job. It is a verify.Source.
 type Keys struct {
 	*source.Scan
 	store   *redisconn.Store
 	pattern spec.KeyPattern
 	redis   string // Redis' type of the keys
 	inputs  []string
-	captive bool   // it is marked by the captured part of its name, not by its key
-	marker  marker // nil: every run reads everything
+	captive bool   // the flush's source marks a key by the captured part of the key's name, and not by the whole name
+	marker  marker // nil if every run of the flush reads everything
 	newID   func() (string, error)
 }
 
 var _ verify.Source = (*Keys)(nil)
 
-// Open makes the keys of a job that o describes, delivering these inputs. marks is the flush's own source.
+// Open returns the keys of the job that the options describe. Their records have the given inputs. The argument marks is the source of the
+// flush, which marks keys if it can.
 func Open(
 	store *redisconn.Store, o source.Options, inputs []string, marks flush.Source, newID func() (string, error),
 ) (verify.Source, error) {
@@ -93,7 +112,7 @@ func Open(
 	return k, nil
 }
 
-// typeOf is Redis' type of keys with such values.
+// typeOf returns the Redis type of the keys of a job whose setting "value" has this value.
 func typeOf(value string) string {
 	switch value {
 	case "":
@@ -104,24 +123,24 @@ func typeOf(value string) string {
 	return value
 }
 
-// scanned is how many keys one SCAN looks at.
+// scanned is the number of keys that one call of SCAN looks at.
 const scanned = 1000
 
-// place is how far all servers are read.
-type place struct {
-	Done   []string `json:"done,omitempty"` // addresses of those that are read
-	At     string   `json:"at,omitzero"`    // the one that is being read
-	Run    string   `json:"run,omitzero"`   // its run id: another process has other cursors
+// scanPosition describes how far the servers have been read.
+type scanPosition struct {
+	Done   []string `json:"done,omitempty"` // the addresses of the servers that are read completely
+	At     string   `json:"at,omitzero"`    // the address of the server that is being read
+	Run    string   `json:"run,omitzero"`   // the run id of that server, because a cursor is valid only in the process that returned it
 	Cursor string   `json:"cursor,omitzero"`
-	Slots  string   `json:"slots,omitzero"` // which the servers of a Cluster had when it began
+	Slots  string   `json:"slots,omitzero"` // the slots of a Cluster's servers at the beginning
 }
 
 // Keys implements verify.Source.
-func (k *Keys) Keys(ctx context.Context, text string) (some verify.Some, err error) {
-	var p place
+func (k *Keys) Keys(ctx context.Context, text string) (some verify.KeyPage, err error) {
+	var p scanPosition
 	if text != "" {
 		if err := json.Unmarshal([]byte(text), &p); err != nil {
-			return some, fmt.Errorf("the place %.80q among the keys of %q cannot be read: %w", text, k.Name(), err)
+			return some, fmt.Errorf("the position %.80q in the keys of %q cannot be read: %w", text, k.Name(), err)
 		}
 	}
 	masters, err := k.store.Masters(ctx)
@@ -133,18 +152,21 @@ func (k *Keys) Keys(ctx context.Context, text string) (some verify.Some, err err
 			return some, k.fail("scan", err)
 		}
 	}
+	again := replaced(masters, p)
 	at, read := k.turn(masters, &p)
 	if at != nil {
+		run := p.Run
 		if some, err = k.scan(ctx, at, &p); err != nil {
 			return some, k.fail("scan", err)
 		}
+		again = again || run != "" && run != p.Run
 		some.Part = (float64(read) + fraction(p.Cursor)) / float64(len(masters))
 		if p.Cursor == "0" {
-			p = place{Done: append(p.Done, p.At), Slots: p.Slots}
+			p = scanPosition{Done: append(p.Done, p.At), Slots: p.Slots}
 			at, _ = k.turn(masters, &p)
 		}
 	}
-	if at == nil {
+	if some.Again = again; at == nil {
 		some.Part, some.Missed = 1, k.missed(ctx, masters, p.Slots)
 		return some, nil
 	}
@@ -153,8 +175,20 @@ func (k *Keys) Keys(ctx context.Context, text string) (some verify.Some, err err
 	return some, err
 }
 
-// turn is the server that is to be read next, and how many are done; nil if all are.
-func (k *Keys) turn(masters []*redisconn.Server, p *place) (at *redisconn.Server, done int) {
+// replaced reports whether a server whose keys were read is not a master anymore, so that another server has its keys.
+func replaced(masters []*redisconn.Server, p scanPosition) bool {
+	read := p.Done
+	if p.Run != "" {
+		read = append(slices.Clip(read), p.At)
+	}
+	return slices.ContainsFunc(read, func(address string) bool {
+		return !slices.ContainsFunc(masters, func(m *redisconn.Server) bool { return m.Address() == address })
+	})
+}
+
+// turn returns the server to read next, and the number of servers that are read completely. The server is nil if all servers are read
+// completely.
+func (k *Keys) turn(masters []*redisconn.Server, p *scanPosition) (at *redisconn.Server, done int) {
 	masters = slices.SortedFunc(slices.Values(masters), func(a, b *redisconn.Server) int {
 		return strings.Compare(a.Address(), b.Address())
 	})
@@ -177,12 +211,12 @@ func (k *Keys) turn(masters []*redisconn.Server, p *place) (at *redisconn.Server
 }
 
 // scan reads the next keys of a server.
-func (k *Keys) scan(ctx context.Context, at *redisconn.Server, p *place) (some verify.Some, err error) {
+func (k *Keys) scan(ctx context.Context, at *redisconn.Server, p *scanPosition) (some verify.KeyPage, err error) {
 	c, err := at.Borrow(ctx)
 	if err != nil {
 		return some, err
 	}
-	defer c.Close() // it goes back to the pool
+	defer c.Close() // returns it to the pool
 	held, err := k.checkRun(ctx, c, p)
 	if err != nil {
 		return some, err
@@ -193,7 +227,7 @@ func (k *Keys) scan(ctx context.Context, at *redisconn.Server, p *place) (some v
 	}
 	args := []any{p.Cursor, "MATCH", redisconn.Glob(k.pattern.Literals()...), "COUNT", scanned, "TYPE", k.redis}
 	reply, err := redis.Values(redis.DoContext(c, ctx, "SCAN", args...))
-	if refusal, ok := errors.AsType[redis.Error](err); ok && refusal == "ERR syntax error" { // older than Redis 6
+	if refusal, ok := errors.AsType[redis.Error](err); ok && refusal == "ERR syntax error" { // a server older than Redis 6
 		reply, err = redis.Values(redis.DoContext(c, ctx, "SCAN", args[:len(args)-2]...))
 	}
 	if err != nil {
@@ -210,8 +244,7 @@ func (k *Keys) scan(ctx context.Context, at *redisconn.Server, p *place) (some v
 	return some, nil
 }
 
-// slots lists the slots of each master of a Cluster; "" of another deployment, and while one is on
-// its way.
+// slots returns the slots of each master of a Cluster. It returns "" for another deployment, and while a slot is being moved.
 func (k *Keys) slots(ctx context.Context, masters []*redisconn.Server) (string, error) {
 	if !k.store.IsCluster() {
 		return "", nil
@@ -223,7 +256,7 @@ func (k *Keys) slots(ctx context.Context, masters []*redisconn.Server) (string, 
 			return "", err
 		}
 		text, err := redis.String(redis.DoContext(c, ctx, "CLUSTER", "NODES"))
-		_ = c.Close() // it goes back to the pool
+		_ = c.Close() // returns it to the pool
 		if err != nil {
 			return "", err
 		}
@@ -231,7 +264,7 @@ func (k *Keys) slots(ctx context.Context, masters []*redisconn.Server) (string, 
 		if moving {
 			return "", nil
 		}
-		if words := strings.SplitN(own, " ", 3); len(words) == 3 { // not the node and its epoch: a failover changes those
+		if words := strings.SplitN(own, " ", 3); len(words) == 3 { // without the id and the epoch of the node, which a failover changes
 			all = append(all, words[2])
 		}
 	}
@@ -239,22 +272,21 @@ func (k *Keys) slots(ctx context.Context, masters []*redisconn.Server) (string, 
 	return strings.Join(all, "; "), nil
 }
 
-// missed says why keys may have been read at no master: those that moved from one that was not read yet to one that
-// was.
+// missed returns the reason why keys may have been read at no master, or nil. A key is missed if it moves from a master that was not read
+// yet to a master that was already read.
 func (k *Keys) missed(ctx context.Context, masters []*redisconn.Server, before string) error {
 	now, err := k.slots(ctx, masters)
 	switch {
 	case err != nil:
 		return err
 	case k.store.IsCluster() && (now == "" || now != before):
-		return errors.New("slots of the cluster moved meanwhile")
+		return errors.New("slots of the cluster moved during the pass")
 	}
 	return nil
 }
 
-// checkRun makes a server that is another process than before be read from the beginning. It returns how many keys
-// the server has.
-func (k *Keys) checkRun(ctx context.Context, c redis.Conn, p *place) (held int64, err error) {
+// checkRun makes the reading of a server begin again if the server's process has changed. It returns how many keys the server has.
+func (k *Keys) checkRun(ctx context.Context, c redis.Conn, p *scanPosition) (held int64, err error) {
 	var infos [2]string
 	for i, section := range []string{"server", "keyspace"} {
 		if infos[i], err = redis.String(redis.DoContext(c, ctx, "INFO", section)); err != nil {
@@ -264,28 +296,29 @@ func (k *Keys) checkRun(ctx context.Context, c redis.Conn, p *place) (held int64
 	if run := runOf(infos[0]); p.Run != run {
 		p.Run, p.Cursor = run, "0"
 	}
-	if _, number, ok := strings.Cut(infos[1], fmt.Sprintf("\ndb%d:keys=", k.store.Database())); ok { // else it has none
+	if _, number, ok := strings.Cut(infos[1], fmt.Sprintf("\ndb%d:keys=", k.store.Database())); ok { // otherwise the database has no keys
 		number, _, _ = strings.Cut(number, ",")
 		held, err = strconv.ParseInt(number, 10, 64)
 	}
 	return held, err
 }
 
-// runOf is the run id of a server, as INFO has it.
+// runOf returns the run id of a server, from INFO.
 func runOf(info string) string {
 	_, run, _ := strings.Cut(info, "run_id:")
 	run, _, _ = strings.Cut(run, "\r\n")
 	return run
 }
 
-// fraction is which part of a server's keys lies before a cursor: Redis counts it up from its highest bit.
+// fraction returns the share of a server's keys that lie before a cursor. Redis counts cursors up from the highest bit, so the cursor with
+// its bits reversed grows during the scan.
 func fraction(cursor string) float64 {
 	n, err := strconv.ParseUint(cursor, 10, 64)
 	if err != nil {
 		return 0
 	}
 	if n == 0 {
-		return 1 // the end: nothing asks before the first reply
+		return 1 // the end of the scan, because no caller asks before the first reply
 	}
 	return float64(bits.Reverse64(n)) / (1 << 63) / 2
 }
@@ -299,7 +332,7 @@ func (k *Keys) Read(ctx context.Context, keys []string, yield func([]row.Record)
 	if err != nil {
 		return k.fail("read keys of", err)
 	}
-	defer c.Close() // it goes back to the pool
+	defer c.Close() // returns it to the pool
 	return k.ReadKeys(ctx, c, keys, func(p flush.Page) error { return yield(p.Records) })
 }
 

@@ -20,7 +20,7 @@ const (
 	memberBytes   = 1 << 20
 )
 
-// members are those of a job's one sorted set, which stand for its keys.
+// members reads the members of the sorted set of a job. It implements verify.Source with the members as keys.
 type members struct {
 	*source.Zset
 	store  *redisconn.Store
@@ -45,16 +45,18 @@ func openMembers(store *redisconn.Store, o source.Options, inputs []string, newI
 func (m *members) Name() string { return m.key }
 
 // Keys implements verify.Source.
-func (m *members) Keys(ctx context.Context, text string) (some verify.Some, err error) {
-	p := place{Cursor: "0"}
+func (m *members) Keys(ctx context.Context, text string) (some verify.KeyPage, err error) {
+	p := scanPosition{Cursor: "0"}
 	if text != "" {
 		if err := json.Unmarshal([]byte(text), &p); err != nil {
-			return some, fmt.Errorf("the place %.80q among the members of %q cannot be read: %w", text, m.key, err)
+			return some, fmt.Errorf("the position %.80q in the members of %q cannot be read: %w", text, m.key, err)
 		}
 	}
+	before := p.Run
 	if some.Keys, err = m.scan(ctx, &p); err != nil {
 		return some, fmt.Errorf("scan %q: %w", m.key, redisconn.Explain(err))
 	}
+	some.Again = before != "" && before != p.Run
 	if some.Part = fraction(p.Cursor); p.Cursor == "0" {
 		return some, nil
 	}
@@ -63,14 +65,14 @@ func (m *members) Keys(ctx context.Context, text string) (some verify.Some, err 
 	return some, err
 }
 
-// scan reads the next members at the server that has given the cursor: another process has them in another order, and
-// there it begins anew.
-func (m *members) scan(ctx context.Context, p *place) (found []string, err error) {
+// scan reads the next members at the server that returned the cursor. If the server's process has changed, the new process has the members
+// in another order, so scan begins again with the first member.
+func (m *members) scan(ctx context.Context, p *scanPosition) (found []string, err error) {
 	routed, err := m.store.Conn(ctx, m.key)
 	if err != nil {
 		return nil, err
 	}
-	defer routed.Close() // it goes back to the pool
+	defer routed.Close() // returns it to the pool
 	c := redisconn.Unrouted(routed)
 	info, err := redis.String(redis.DoContext(c, ctx, "INFO", "server"))
 	if err != nil {
@@ -82,7 +84,7 @@ func (m *members) scan(ctx context.Context, p *place) (found []string, err error
 	element, size := 0, 0
 	enough := func() bool { return len(found) >= membersAtOnce || size >= memberBytes }
 	next, err := c.ScanKey(ctx, "ZSCAN", m.key, p.Cursor, redisconn.NewScanPace(), enough, func(text []byte) {
-		if element++; element%2 == 1 { // a score follows
+		if element++; element%2 == 1 { // a score follows each member
 			found, size = append(found, string(text)), size+len(text)
 		}
 	})
@@ -90,10 +92,10 @@ func (m *members) scan(ctx context.Context, p *place) (found []string, err error
 	case err == nil:
 		p.Cursor = next
 	case redisconn.Code(refusal) == "WRONGTYPE":
-		// Asked for a member it fails, too, and says what to do.
+		// ReadMembers also fails, and its error says what to do.
 		return nil, m.ReadMembers(ctx, []string{""}, func([]row.Record) error { return err })
 	case redisconn.IsElsewhere(refusal):
-		_, _ = redis.DoContext(routed, ctx, "EXISTS", m.key) // it follows the key, so that the next try finds it
+		_, _ = redis.DoContext(routed, ctx, "EXISTS", m.key) // follows the key to its server, so that the next attempt finds it
 	}
 	slices.Sort(found)
 	return slices.Compact(found), err
@@ -115,7 +117,7 @@ func (m *members) Named(member string) row.Record {
 
 // KeyOf implements verify.Source.
 func (m *members) KeyOf(r *row.Record) string {
-	return r.Inputs[slices.Index(m.inputs, row.InputMember)].Text // see Finds
+	return r.Inputs[slices.Index(m.inputs, row.InputMember)].Text // Finds has checked that it exists
 }
 
 // Finds implements verify.Source.

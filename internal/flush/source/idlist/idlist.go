@@ -1,5 +1,22 @@
-// Package idlist collects the ids of rows, without Redis: in the order of a database's key,
-// in pages, and each in one lane and part.
+// Package idlist collects the ids of rows, without Redis. It sorts them in the order of a database's key, cuts them into pages, and assigns
+// each id to a lane and a part.
+//
+//	List  ids in one text, with the place of each id in that text
+//	Pass  reads the ids of a pass over a source in several lists; while one list is used, the next list is collected
+//	Part  returns the number of the part that an id belongs to, by the hash of the id
+//
+// The invariants:
+//
+//   - If all ids of a list are integers, they are sorted by number, otherwise by bytes. So the rows of a page are neighbours in the table.
+//   - An id has the same lane in every list. So all writes of a row are made in order.
+//   - The order of the ids and the results of Part must not change between versions, because parts of existing stages depend on them.
+//
+// What fails, and what then:
+//
+//   - A scan returns an id twice: Sort removes the duplicate if both are in the same list. Otherwise the row is read twice, which is
+//     harmless because its present state is read.
+//   - The ids exceed the memory budget: the list is full, and further ids are collected in the next list.
+//   - The ids are long: the next list is collected only after the present list was used, because both lists would need too much memory.
 package idlist
 
 import (
@@ -14,36 +31,38 @@ import (
 	"baton/internal/flush/row"
 )
 
-// List collects ids and sorts them. It has no pointer for each id: the garbage collector would follow a million of them again and again
+// List collects ids and sorts them. It has no pointer for each id, because the garbage collector would follow a million pointers repeatedly
 // while pages are written.
 type List struct {
 	text     []byte
-	places   []row.Ranked // the places of the texts
+	places   []row.Ranked // the places of the ids in text
 	integers bool         // all ids are integers; known after Sort
 }
 
-// Sized makes a list for about that many ids.
+// Sized returns a list with room for about that many ids.
 func Sized(n int) *List { return &List{places: make([]row.Ranked, 0, n)} }
 
-// Cost is the memory of an id beside its text: a place, another one while they are sorted, and the spare capacity of the slices.
+// Cost is the memory of an id in bytes, without its text: a place, a second place while ids are sorted, and the spare capacity of the
+// slices.
 const Cost = 40
 
-// bytes is the memory of the list.
+// bytes returns the number of bytes of memory that the list uses.
 func (p *List) bytes() int { return len(p.text) + Cost*len(p.places) }
 
-// Full reports whether another id would be too much. Places reach 4 GiB of text; Redis itself has no id longer than 512 MiB.
+// Full reports whether another id would exceed the budget. At 1 GiB a list is full in any case, because a place can address only 4 GiB of
+// text, and an id in Redis may have 512 MiB.
 func (p *List) Full(budget int) bool {
 	return p.bytes() >= min(budget, 1<<30) || len(p.text) >= 2*longText || p.long() && len(p.text) >= longText
 }
 
-// longText is how much text of long ids fills a list: several copies are held on their way, and their order saves less. For shorter ids
-// it is twice as much. Ids of longID bytes on average are long: their list takes room at once for all that it may have, and they are read
-// in place.
+// longText is the number of bytes of text that fill a list of long ids. The limit is low, because several copies of long ids exist at the
+// same time, and sorting long ids saves less time. A list of shorter ids may have twice as much text. Ids are long if they have longID
+// bytes on average. A list of very long ids allocates all of its memory at once. Long ids are not copied when they are returned.
 const longText, longID = 4 << 20, 1 << 10
 
 func (p *List) long() bool { return len(p.text) >= longID*max(1, len(p.places)) }
 
-// Len is how many ids there are.
+// Len returns the number of ids.
 func (p *List) Len() int { return len(p.places) }
 
 // Add adds an id.
@@ -58,12 +77,12 @@ func (p *List) AddText(id string) {
 	p.text = append(p.text, id...)
 }
 
-// place makes room for an id of that many bytes.
+// place adds the place of an id whose length in bytes is size, and makes room for the id.
 func (p *List) place(size int) {
 	p.places = append(p.places, row.Ranked{At: uint32(len(p.text)), Size: uint32(size)})
 	if size >= 64*longID && cap(p.text)-len(p.text) < size {
-		// Not by doubling: each step would leave a buffer behind. A reply may have a few more ids than fill the list, and few of huge
-		// ones.
+		// The capacity is not doubled step by step, because each step would leave an old buffer in memory. A reply may have a few more ids
+		// than fill the list, but only few of them are huge.
 		room := 2 * size
 		if size >= longText {
 			room = size
@@ -74,18 +93,18 @@ func (p *List) place(size int) {
 
 func (p *List) id(at row.Ranked) []byte { return p.text[at.At : at.At+at.Size] }
 
-// AddAt adds an id that is a part of a text which the caller collects: see [List.Over].
+// AddAt adds an id that is a part of a text. The caller collects the text, and sets it with [List.Over].
 func (p *List) AddAt(at, size int) {
 	p.places = append(p.places, row.Ranked{At: uint32(at), Size: uint32(size)})
 }
 
-// Over sets that text.
+// Over sets the text that contains the ids which AddAt has added.
 func (p *List) Over(text []byte) *List {
 	p.text = text
 	return p
 }
 
-// Each yields the places of the ids in the text.
+// Each yields the place and the length of each id in the text.
 func (p *List) Each() iter.Seq2[int, int] {
 	return func(yield func(at, size int) bool) {
 		for _, at := range p.places {
@@ -96,16 +115,16 @@ func (p *List) Each() iter.Seq2[int, int] {
 	}
 }
 
-// At is the id at that place.
+// At returns the i-th id.
 func (p *List) At(i int) []byte { return p.id(p.places[i]) }
 
-// Range is the list of the ids from one place up to another.
+// Range returns a list of the ids with the indexes from..to-1.
 func (p *List) Range(from, to int) *List { return &List{text: p.text, places: p.places[from:to]} }
 
 // Integers reports whether the list was sorted by number.
 func (p *List) Integers() bool { return p.integers }
 
-// Compare compares two ids as Sort does.
+// Compare compares two ids in the order of Sort. The argument integers says whether Sort sorts the ids by number.
 func Compare(a []byte, b string, integers bool) int {
 	if integers {
 		return compareIntegers(string(a), b)
@@ -113,8 +132,9 @@ func Compare(a []byte, b string, integers bool) int {
 	return strings.Compare(string(a), b)
 }
 
-// Sort sorts the ids as a database's key would: by number if all of them are integers (of any size), otherwise by bytes. Parts of a stage
-// depend on it, everything else only gains speed. It also drops all duplicates of an id: a scan may return an id more than once.
+// Sort sorts the ids in the order of a database's key: by number if all of them are integers (of any size), otherwise by bytes. The parts
+// of a stage depend on this order; for other lists the order only saves time. Sort also removes duplicates, since a scan may return an id
+// more than once.
 func (p *List) Sort() {
 	order := func(a, b []byte) int { return compareIntegers(string(a), string(b)) }
 	integers := true
@@ -129,7 +149,7 @@ func (p *List) Sort() {
 	}
 	p.integers = integers
 	p.places, _ = row.SortRanked(p.places, nil)
-	for rest := p.places; len(rest) > 0; { // the ids of one rank
+	for rest := p.places; len(rest) > 0; { // sorts the ids that have the same rank
 		n := row.SameRank(rest)
 		if n > 1 {
 			slices.SortFunc(rest[:n], func(a, b row.Ranked) int { return order(p.id(a), p.id(b)) })
@@ -141,7 +161,8 @@ func (p *List) Sort() {
 	})
 }
 
-// Pages cuts the ids into pages of n, each of one lane; the lanes take turns. An id has the same lane in every list.
+// Pages divides the ids into pages of n ids. All ids of a page belong to one lane, and the pages of the lanes alternate. An id has the same
+// lane in every list.
 func (p *List) Pages(n, lanes int) iter.Seq2[int, []string] {
 	return func(yield func(lane int, ids []string) bool) {
 		left := p.split(lanes)
@@ -162,7 +183,7 @@ func (p *List) Pages(n, lanes int) iter.Seq2[int, []string] {
 	}
 }
 
-// split deals the ids out to lanes; each keeps the order.
+// split distributes the ids over the lanes. Each lane keeps their order.
 func (p *List) split(lanes int) [][]row.Ranked {
 	if lanes <= 1 {
 		return [][]row.Ranked{p.places}
@@ -175,14 +196,15 @@ func (p *List) split(lanes int) [][]row.Ranked {
 	return out
 }
 
-// laneOf is the lane that writes the row of an id. The lowest bits of Part's hash differ little
-// between similar ids, so it uses the higher ones.
+// laneOf returns the lane that writes the row of an id. The lowest bits of Part's hash differ little between similar ids, so laneOf uses
+// the higher bits.
 func laneOf(id []byte, lanes int) int {
 	const range20 = 1 << 20
 	return Part(id, range20) * lanes / range20
 }
 
-// texts are ids in one allocation: that of the list if they are long, otherwise one of their own.
+// texts returns the ids at the places. All of them share one allocation, which is the list's text if the ids are long, and otherwise a new
+// one.
 func (p *List) texts(places []row.Ranked) []string {
 	if p.long() {
 		return p.inPlace(places)
@@ -204,7 +226,7 @@ func (p *List) texts(places []row.Ranked) []string {
 	return ids
 }
 
-// inPlace are ids within the text, which does not change any more.
+// inPlace returns ids as parts of the list's text. From then on the text must not change.
 func (p *List) inPlace(places []row.Ranked) []string {
 	text := unsafe.String(unsafe.SliceData(p.text), len(p.text)) //nolint:gosec // nothing writes there any more
 	ids := make([]string, len(places))
@@ -214,8 +236,7 @@ func (p *List) inPlace(places []row.Ranked) []string {
 	return ids
 }
 
-// rankOfBytes and rankOfInteger map an id to a number in the same order, except that
-// different ids may have the same rank.
+// rankOfBytes and rankOfInteger map an id to its rank, a number that has the same order as the ids. Different ids may have the same rank.
 func rankOfBytes(id []byte) uint64 {
 	var first [8]byte
 	copy(first[:], id)
@@ -229,18 +250,18 @@ func rankOfInteger(id []byte) (rank uint64, ok bool) {
 		if digits[i] < '0' || digits[i] > '9' {
 			return 0, false
 		}
-		n = 10*n + int64(digits[i]-'0') // too many digits: see below
+		n = 10*n + int64(digits[i]-'0') // an overflow is handled below
 	}
 	if len(digits) > 18 {
-		n, _ = strconv.ParseInt(string(id), 10, 64) // out of range: the nearest number, which serves as well
+		n, _ = strconv.ParseInt(string(id), 10, 64) // for a number out of range, ParseInt returns the nearest number, which keeps the order
 	} else if len(digits) < len(id) {
 		n = -n
 	}
 	return uint64(n) ^ 1<<63, len(digits) > 0
 }
 
-// compareIntegers orders "-7" < "7" < "07" < "10"; equal numbers by their text,
-// so that only equal texts are equal.
+// compareIntegers orders integers by their value: "-7" < "7" < "10". It also orders different texts with the same value ("7" < "07"), so
+// that only identical texts are equal.
 func compareIntegers(a, b string) int {
 	negative := strings.HasPrefix(a, "-")
 	if other := strings.HasPrefix(b, "-"); negative != other {
@@ -264,7 +285,8 @@ func compareIntegers(a, b string) int {
 	return order
 }
 
-// Part is the part of a field, among that many parts: a format that Counters documents.
+// Part returns the number of the part that a field belongs to. The argument parts is the number of parts. The result depends only on the
+// two arguments, and must not change between versions: see parts.Partitioner.
 func Part(field []byte, parts int) int {
 	const offset, prime = 14695981039346656037, 1099511628211
 	h := uint64(offset)

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Every id is in one lane, the same one in every pile, and each lane is sorted: two
-// lanes must not write one row at the same time, and each writes in key order.
+// Every id is in one lane, and in the same one in every list. Each lane is sorted. Two lanes must not write the same row at the same time,
+// and each lane writes in key order.
 func TestIDsAreDealtOutToLanes(t *testing.T) {
 	lanes := map[string]int{}
 	for range 2 {
@@ -52,10 +52,10 @@ func TestIDsAreDealtOutToLanes(t *testing.T) {
 func TestIDsSortLikeADatabaseKey(t *testing.T) {
 	for _, want := range [][]string{
 		{"-100", "-20", "-3", "0", "1", "9", "10", "123456789012345678901", "9234567890123456789012"},
-		{"7", "07", "007", "8"}, // one number, three ids
+		{"7", "07", "007", "8"}, // the same number, and three ids
 		{"-9223372036854775809", "-9223372036854775808", "9223372036854775807", "9223372036854775808"},
 		{"some-body1", "some-body10", "some-body2"},
-		{"", "10", "9"}, // not all integers: by bytes
+		{"", "10", "9"}, // not all are integers, so they are sorted by bytes
 		{"10", "9", "a"},
 		{"-", "1"},
 		{"1", "é", "日"},
@@ -79,12 +79,12 @@ func TestIDsSortLikeADatabaseKey(t *testing.T) {
 	}
 }
 
-// Many ids are sorted in another way than few.
+// Many ids are sorted with another algorithm than few.
 func TestManyIDsSortAsFewDo(t *testing.T) {
 	for name, id := range map[string]func(i int) string{
 		"integers":       strconv.Itoa,
 		"signed":         func(i int) string { return strconv.Itoa((i - 5000) * 7_654_321_987) },
-		"large":          func(i int) string { return fmt.Sprintf("12345678901234567890%d", i) }, // all of one rank
+		"large":          func(i int) string { return fmt.Sprintf("12345678901234567890%d", i) }, // all have the same rank
 		"texts":          func(i int) string { return fmt.Sprintf("u%d", i) },
 		"texts, one end": func(i int) string { return fmt.Sprintf("customer-%d", i) },
 		"with zeros":     func(i int) string { return fmt.Sprintf("%0*d", 1+i%7, i) },
@@ -124,7 +124,7 @@ func TestManyIDsSortAsFewDo(t *testing.T) {
 	}
 }
 
-// Long ids are copied into the list and nowhere else, in memory that is taken once.
+// Long ids are copied only into the list, whose memory is allocated once.
 func TestLongIDsAreInMemoryOnce(t *testing.T) {
 	id := bytes.Repeat([]byte("x"), 1<<20)
 	allocated := testing.Benchmark(func(b *testing.B) {

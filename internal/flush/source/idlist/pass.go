@@ -5,31 +5,31 @@ import (
 	"math"
 )
 
-// growth is how many ids of the next list are collected for each used id of this one.
+// growth is the number of ids that are added to the next list whenever one id of the present list has been used.
 const growth = 2
 
-// Pass collects the ids of a pass in several lists, and uses one while it collects the next one. The first list is
-// small, so that the database has something to do soon, and each one is longer than the one before: the more ids
-// are sorted together, the closer to each other are the rows of a page.
+// Pass collects the ids of a pass in several lists. It uses one list while it collects the next. The first list is small, so that the
+// database soon has work. Each list is longer than the previous one, because the rows of a page are closer to each other if more ids are
+// sorted together.
 type Pass struct {
-	// Page is how many ids a page of each lane has, Lanes the number of lanes, and Group how many ids are used at once.
+	// Page is the number of ids in a page of a lane, Lanes the number of lanes, and Group the number of ids that are used at a time.
 	Page, Lanes, Group int
 	// Budget is the maximum size of two lists together, in bytes.
 	Budget int
-	// About is the most ids that there may be, or [Unknown].
+	// About is the maximum number of ids, or [Unknown].
 	About int64
-	// Collect adds ids to the list until it has that many, or is [List.Full] for the budget, or the pass is over. more is false with the
-	// last ids.
+	// Collect adds ids to the list. It stops when the list has as many ids as the argument most allows. It also stops when the list is
+	// [List.Full] for the budget, or the pass is over. The result more is false if the pass is over.
 	Collect func(ctx context.Context, ids *List, most, budget int) (more bool, err error)
-	// Use uses ids of a lane, in their order.
+	// Use reads the rows of some ids of a lane, in the order of the ids.
 	//
-	// Collecting a little after each use keeps the database busy: a whole list takes longer than the pages that wait. Collecting while
-	// the rows are read takes longer, too: Redis does one after the other, and a scan that waits for the rows counts as slow (see
-	// redisconn.Pace), so that it asks for less each time.
+	// After each call of Use, a few ids are collected, which keeps the database busy. If a whole list was collected at a time, that would
+	// take longer than writing the pages that wait. If ids were collected while rows are read, that would also take longer. Redis runs one
+	// command after the other, so a scan that waits for the rows would count as slow (see redisconn.Pace) and ask for fewer ids each time.
 	Use func(lane int, ids []string) error
 }
 
-// Run makes the pass.
+// Run runs the pass.
 func (p Pass) Run(ctx context.Context) error {
 	pages := p.Page * p.Lanes
 	ids := p.sized(pages)
@@ -65,7 +65,8 @@ func (p Pass) Run(ctx context.Context) error {
 	}
 }
 
-// use uses a list and collects others meanwhile, unless two lists of such ids would be too much.
+// use calls Use for all ids of a list, and after each call collects ids of the next list. It does not collect if the ids are long, because
+// two lists of long ids need too much memory.
 func (p Pass) use(ids *List, collect func(n int) error) error {
 	each := growth
 	if ids.long() {
@@ -82,16 +83,16 @@ func (p Pass) use(ids *List, collect func(n int) error) error {
 	return nil
 }
 
-// Unknown is About without a known number.
+// Unknown is the value of Pass.About if the number of ids is not known.
 const Unknown = math.MaxInt64
 
-// share is the part of the budget for one list.
+// share returns the part of the budget that one list may use.
 func (p Pass) share() int { return p.Budget - p.Budget/4 }
 
-// sized makes a list for that many ids, or for fewer if there are fewer.
+// sized returns a list with room for n ids, or for the remaining ids if there are fewer.
 func (p Pass) sized(n int) *List { return Sized(min(n, int(max(0, p.About)), p.share()/Cost)) }
 
-// cut moves the ids of an incomplete last page to another list, if a complete one is before.
+// cut moves the ids of an incomplete last page to another list, if the list also has a complete page.
 func (p *List) cut(page int, to *List) {
 	whole := len(p.places) / page * page
 	if whole == 0 || p.long() {

@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// passed is what a pass over ids of a scan was like.
+// passed describes a pass over ids of a scan.
 type passed struct {
-	pages []int // their lengths
+	pages []int // the lengths of the pages
 	ids   []string
-	at    []int // how many ids were collected when a page was used
-	wait  int   // the most that were collected and not used
+	at    []int // the number of collected ids when each page was used
+	wait  int   // the maximum number of ids that were collected and not used
 }
 
-// passOver makes a pass over so many ids in a disorder; a scan returns them in tens.
+// passOver makes a pass over n ids in random order. A scan returns ten of them at a time.
 func passOver(t *testing.T, n, page, budget int, text func(i int) string) (out passed) {
 	t.Helper()
 	at := 0
@@ -43,8 +43,8 @@ func passOver(t *testing.T, n, page, budget int, text func(i int) string) (out p
 	return out
 }
 
-// Every id is used once. The first list is a page, and while one is used the next one is collected: the database does not
-// wait for it. Only the last page may be a part of one.
+// Every id is used once. The first list is one page. While a list is used, the next one is collected, so that the database does not wait
+// for it. Only the last page may be incomplete.
 func TestAPassCollectsAListWhileItUsesAnother(t *testing.T) {
 	for _, n := range []int{0, 1, 95, 100, 101, 1234, 100_000} {
 		got := passOver(t, n, 100, 1<<30, strconv.Itoa)
@@ -67,7 +67,7 @@ func TestAPassCollectsAListWhileItUsesAnother(t *testing.T) {
 	}
 }
 
-// Two lists together keep to the budget, but for one reply; and the smallest budget comes to an end.
+// Two lists together stay within the budget, apart from one reply. A pass ends even with the smallest budget.
 func TestAPassKeepsToItsBudget(t *testing.T) {
 	for _, budget := range []int{0, 1, 1000, 100_000} {
 		got := passOver(t, 10_000, 100, budget, strconv.Itoa)

@@ -1,4 +1,12 @@
 // Package object reads JSON objects as rows: exactly as they are written, or not at all.
+//
+//	Decoder  reads the wanted members of objects: it first tries plain, and then uses a strict parser
+//	plain    reads an object in the form that most producers write, which is faster
+//
+// What fails, and what then:
+//
+//   - A text is empty, is no object, is ambiguous or is no valid JSON: Decode returns an error, and the record becomes a dead letter.
+//   - A member is missing or null: its input is not OK, and the mapping decides which value is written.
 package object
 
 import (
@@ -12,7 +20,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Why a text is no row.
+// These are the reasons why a text does not become a row.
 var (
 	errNoObject   = errors.New("it is JSON, but not an object")
 	errEmptyText  = errors.New("it is empty")
@@ -21,22 +29,23 @@ var (
 
 // Decoder reads the wanted members of JSON objects, one object after the other.
 //
-// It is strict: to choose one meaning of an ambiguous text would change the value silently. So a name that occurs twice, at any depth,
-// bytes that are not UTF-8 and escaped halves of a surrogate pair are errors, like everything outside the grammar of RFC 8259.
+// It is strict, because choosing one meaning of an ambiguous text would silently change the value. A name that occurs twice in an object at
+// any depth is an error. Bytes that are not UTF-8, an escape that is only half of a surrogate pair, and everything outside of the grammar
+// of RFC 8259 are also errors.
 type Decoder struct {
 	wanted []string
 	text   *bytes.Buffer
 	json   *jsontext.Decoder
-	names  []string // of the members so far
+	names  []string // the names that plain has read in the present object
 }
 
-// New makes a Decoder of the members with these names.
+// New returns a Decoder for the members with these names.
 func New(wanted []string) Decoder {
 	text := &bytes.Buffer{}
 	return Decoder{wanted: wanted, text: text, json: jsontext.NewDecoder(text)}
 }
 
-// Decode reads the object in text, and also in raw, into the wanted members:
+// Decode reads the object in text into the wanted members. raw must have the same bytes as text.
 //
 //	a string              its meaning, without the escapes
 //	a number              the digits as they are written
@@ -44,14 +53,14 @@ func New(wanted []string) Decoder {
 //	null, or no member    not OK
 //	an object, an array   their JSON text as it is written
 //
-// Unless escapes are replaced, they are parts of text, and cost no memory. After an error no member is OK.
+// Values are parts of text, and need no memory of their own, unless escapes are replaced. After an error no member is OK.
 func (d *Decoder) Decode(text string, raw []byte, into []row.Raw) error {
 	clear(into)
 	if d.plain(text, into) {
 		return nil
 	}
 	clear(into)
-	*d.text = *bytes.NewBuffer(raw) // the decoder reads it in place
+	*d.text = *bytes.NewBuffer(raw) // the decoder reads raw in place
 	d.json.Reset(d.text)
 	err := d.members(text, into)
 	if err == nil {
@@ -96,7 +105,7 @@ func (d *Decoder) members(text string, into []row.Raw) error {
 			return err
 		}
 	}
-	if _, err := d.json.ReadToken(); err != nil { // the end of the object
+	if _, err := d.json.ReadToken(); err != nil { // reads the end of the object
 		return err
 	}
 	switch _, err := d.json.ReadToken(); {
@@ -108,8 +117,8 @@ func (d *Decoder) members(text string, into []row.Raw) error {
 	return errMoreValues
 }
 
-// find finds a quoted name among the wanted ones. Objects of one producer have their members in one order: it begins at the member after
-// the last one.
+// find returns the index of a quoted name among the wanted names. It begins at the index in the argument from, which belongs to the name
+// after the last one that was found. Objects of one producer usually have their members in the same order.
 func (d *Decoder) find(name []byte, from int) (at int, found bool, err error) {
 	plain := name[1 : len(name)-1]
 	if bytes.IndexByte(plain, '\\') >= 0 {
@@ -121,8 +130,8 @@ func (d *Decoder) find(name []byte, from int) (at int, found bool, err error) {
 	return at, found, nil
 }
 
-// Find searches for a name, beginning at from. If it is not found, at is the place before from:
-// the search for the next name begins at from again.
+// Find searches for a name, beginning at the index in the argument from. If it does not find the name, the result at is from-1. The search
+// for the next name begins at the index after at, and so at the same index again.
 func Find[T string | []byte](names []string, name T, from int) (at int, found bool) {
 	n := len(names)
 	for i := range n {
@@ -137,7 +146,7 @@ func Find[T string | []byte](names []string, name T, from int) (at int, found bo
 	return from - 1, false
 }
 
-// raw is the text of the value that was read last.
+// raw returns the value that was read last.
 func (d *Decoder) raw(text string, value jsontext.Value) (row.Raw, error) {
 	end := int(d.json.InputOffset())
 	switch value.Kind() {

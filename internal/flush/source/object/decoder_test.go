@@ -18,7 +18,7 @@ import (
 
 func TestObjectsAreReadAsWrittenOrNotAtAll(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
-	for _, c := range []struct{ text, want string }{ // "a|b", or part of the error
+	for _, c := range []struct{ text, want string }{ // "a|b", or a part of the error
 		{`{"a":1,"b":"x"}`, `1|x`},
 		{" {\t\"b\" : \"x\" ,\r\n\"a\" : 1 } \n", `1|x`},
 		{`{}`, `-|-`},
@@ -76,8 +76,8 @@ func TestObjectsAreReadAsWrittenOrNotAtAll(t *testing.T) {
 	}
 }
 
-// Why the decoder is not encoding/json, which takes each of these and changes it without a word. Once it refuses
-// them, the library that is not released yet can go.
+// These texts are the reason why the decoder does not use encoding/json, which accepts each of them and silently changes it. Once
+// encoding/json refuses them, the unreleased library can be dropped.
 func TestTheStandardLibraryChangesWhatTheDecoderRefuses(t *testing.T) {
 	for text, changed := range map[string]string{
 		`{"a":"1","a":"2"}`: "2",
@@ -102,7 +102,7 @@ func TestTheStandardLibraryChangesWhatTheDecoderRefuses(t *testing.T) {
 	}
 }
 
-// A decoder has no memory of the object before, whatever became of it.
+// A decoder keeps nothing of the previous object, not even after an error.
 func TestDecoderOfManyObjectsReadsEachLikeTheFirst(t *testing.T) {
 	d := New([]string{"a", "b", "c"})
 	for round := range 3 {
@@ -122,7 +122,7 @@ func TestDecoderOfManyObjectsReadsEachLikeTheFirst(t *testing.T) {
 	}
 }
 
-// Whatever the standard library reads differently from us is a dead letter here.
+// If the standard library reads a text differently, the text must become a dead letter.
 func FuzzObjectsAreReadAsTheStandardLibraryDoesOrNotAtAll(f *testing.F) {
 	for _, text := range []string{
 		`{"a":1,"b":"x"}`, `{"a":"\ud800"}`, `{"b":{"a":[1.5e3,null,true]},"a":"\u00e9é"}`, `{"a":1,"a":2}`, "{\"a\":\"\xff\"}",
@@ -150,7 +150,7 @@ func FuzzObjectsAreReadAsTheStandardLibraryDoesOrNotAtAll(f *testing.F) {
 	})
 }
 
-// rawOf is what a member is to become.
+// rawOf returns the expected input for a member.
 func rawOf(t *testing.T, value json.RawMessage) row.Raw {
 	t.Helper()
 	var text string
@@ -172,7 +172,7 @@ func decodeObject(text []byte, wanted []string, into []row.Raw) error {
 	return d.Decode(string(text), text, into)
 }
 
-// shown are texts as "a|-|c"; "-" for none.
+// shown returns texts as "a|-|c", with "-" for a missing one.
 func shown(raws []row.Raw) string {
 	var texts []string
 	for _, in := range raws {
@@ -185,8 +185,8 @@ func shown(raws []row.Raw) string {
 	return strings.Join(texts, "|")
 }
 
-// What is taken for a plain object is what the decoder reads, too. Texts are made of pieces that
-// are easily taken for something else, and then broken.
+// If plain accepts an object, the decoder must read the same values. The texts consist of confusing pieces, and then parts of them are
+// changed.
 func TestAPlainObjectIsWhatTheDecoderReads(t *testing.T) {
 	pieces := []string{"{", "}", "{", "}", ",", ",", ":", ":", `"a"`, `"b"`, `"a":1`, `"b":"x",`, `"c":null`, `"é"`, `"\u0061"`, "\"\xff\"",
 		"\"\xc3\"",

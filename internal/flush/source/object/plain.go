@@ -8,11 +8,12 @@ import (
 	"baton/internal/flush/row"
 )
 
-// plainNames is the most members of an object that is read as a plain one.
+// plainNames is the maximum number of members of an object that plain reads.
 const plainNames = 32
 
-// plain reads an object in the form that most producers write: its members are numbers, words, and strings without escapes. It returns
-// false for any other object and in doubt: the decoder, which takes four times as long, reads those and reports errors.
+// plain reads an object in the form that most producers write: its members are numbers, words, and strings without escapes. The method
+// plain returns false for any other object, and if it is not sure about the form. The decoder then reads the object, which takes four times
+// as long, and reports errors.
 func (d *Decoder) plain(text string, into []row.Raw) bool {
 	p := plainText{text: text}
 	if d.names = d.names[:0]; !p.take('{') {
@@ -42,13 +43,13 @@ func (d *Decoder) plain(text string, into []row.Raw) bool {
 	return false
 }
 
-// plainText is an object, and the position of the reading.
+// plainText is an object, and the position of the next byte to read.
 type plainText struct {
 	text string
 	at   int
 }
 
-// next is the first byte of the next token; 0 at the end.
+// next returns the first byte of the next token, or 0 at the end.
 func (p *plainText) next() byte {
 	for ; p.at < len(p.text); p.at++ {
 		if c := p.text[p.at]; c != ' ' && c != '\t' && c != '\n' && c != '\r' {
@@ -58,7 +59,7 @@ func (p *plainText) next() byte {
 	return 0
 }
 
-// take takes a token of one byte, if it comes next.
+// take consumes a token of one byte, if it is the next token.
 func (p *plainText) take(token byte) bool {
 	if p.next() != token {
 		return false
@@ -67,10 +68,10 @@ func (p *plainText) take(token byte) bool {
 	return true
 }
 
-// end reports whether nothing follows.
+// end reports whether only blanks follow.
 func (p *plainText) end() bool { return p.next() == 0 && p.at == len(p.text) }
 
-// ends are the bytes that end the plain part of a string: the quote, an escape, or an error.
+// ends are the bytes that end the plain part of a string: the quote, the backslash of an escape, and control characters, which are errors.
 var ends = func() (ends [256]bool) {
 	for c := range ' ' {
 		ends[c] = true
@@ -79,7 +80,7 @@ var ends = func() (ends [256]bool) {
 	return ends
 }()
 
-// quoted takes a string without escapes.
+// quoted consumes a string without escapes.
 func (p *plainText) quoted() (text string, ok bool) {
 	if !p.take('"') {
 		return "", false
@@ -123,7 +124,7 @@ func (p *plainText) value() (raw row.Raw, ok bool) {
 	return raw, length > 0
 }
 
-// numberLength is the length of the number at the beginning of a text; 0 without one.
+// numberLength returns the length of the number at the beginning of a text, or 0 if the text does not begin with a number.
 func numberLength(t string) int {
 	digits := func(i int) int {
 		for i < len(t) && '0' <= t[i] && t[i] <= '9' {

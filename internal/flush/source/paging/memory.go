@@ -6,17 +6,17 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Memory holds the records of a page. Another page may reuse it once nothing refers to these records: records are the largest part of a
-// flush's allocations.
+// Memory is the memory for the records of a page. Another page may reuse it once nothing refers to these records. Reusing it saves much,
+// because records are the largest part of a flush's allocations.
 type Memory struct {
 	Records []row.Record
 	raws    []row.Raw
-	shared  bool // it also holds a record of another page
+	shared  bool // the memory also contains a record of another page
 }
 
 var memories = sync.Pool{New: func() any { return new(Memory) }}
 
-// NewMemory has room for that many records.
+// NewMemory returns a Memory with room for that many records.
 func NewMemory(records int) *Memory {
 	m := memories.Get().(*Memory)
 	if m.Records = m.Records[:0]; cap(m.Records) < records {
@@ -26,17 +26,17 @@ func NewMemory(records int) *Memory {
 	return m
 }
 
-// Raws are the empty inputs, n of them, of some records. There will be about most in all.
+// Raws returns n empty inputs. The argument most is approximately the number of inputs of the whole page.
 func (m *Memory) Raws(n, most int) []row.Raw {
 	at := len(m.raws)
-	if cap(m.raws)-at < n { // earlier ones stay where they are
+	if cap(m.raws)-at < n { // the inputs that were returned before keep their old memory
 		m.raws, at = make([]row.Raw, 0, max(n, most-at)), 0
 	}
 	m.raws = m.raws[:at+n]
 	return m.raws[at : at+n : at+n]
 }
 
-// Left lets another page reuse the memory, without the texts in it. Nothing may refer to it then.
+// Left clears the memory, so that another page can reuse it. Nothing may refer to the memory when Left is called.
 func (m *Memory) Left() {
 	if m == nil || m.shared {
 		return

@@ -8,8 +8,8 @@ import (
 	"baton/internal/flush/row"
 )
 
-// pagesOf fills pages of the ids, whose records have their id twice; ids with an x are long. left says which page leaves
-// as soon as the next one is filled.
+// pagesOf fills pages with the records of ids. Each record has its id twice, and ids with an x are long. left decides which page leaves as
+// soon as the next one is filled.
 func pagesOf(t *testing.T, ids []string, left func(page int) bool, look func(page int, records []row.Record)) {
 	t.Helper()
 	f := NewFiller(100)
@@ -30,7 +30,7 @@ func pagesOf(t *testing.T, ids []string, left func(page int) bool, look func(pag
 			t.Fatal(err)
 		}
 		if page > 0 {
-			look(page-1, before) // nothing has been written there since
+			look(page-1, before) // nothing was written there since
 		}
 		if page > 0 && left(page-1) {
 			leave()
@@ -41,7 +41,7 @@ func pagesOf(t *testing.T, ids []string, left func(page int) bool, look func(pag
 	look(-1, before)
 }
 
-// A page may leave while records that were too long for it, and lie beside its own, are in the next one.
+// A page may leave while its memory has records for the next page, which were too long for it.
 func TestAPageLeavesTheMemoryOfOthersAlone(t *testing.T) {
 	var ids []string
 	for i := range 500 {
@@ -61,7 +61,7 @@ func TestAPageLeavesTheMemoryOfOthersAlone(t *testing.T) {
 	}
 }
 
-// What has left is empty, and goes to another page.
+// Memory that was left is empty, and another page gets it.
 func TestMemoryThatWasLeftIsUsedAgain(t *testing.T) {
 	used := testing.AllocsPerRun(100, func() {
 		m := NewMemory(100)

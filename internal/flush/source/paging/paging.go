@@ -1,5 +1,15 @@
-// Package paging cuts the records of a source into pages, by rows and by bytes, and sets the size of a single reading. It does not depend
-// on any source.
+// Package paging cuts the records of a source into pages, by rows and by bytes, and chooses how much each command reads. The package does
+// not depend on any source.
+//
+//	Filler  fills pages with the records of ids, until a page has the desired bytes
+//	Part    finds the end of a part of a list; its rule is a stored format
+//	Memory  the memory of a page's records, which a later page uses again
+//
+// What fails, and what then:
+//
+//   - A record is longer than a page: it gets a page of its own.
+//   - The records of a reply do not all fit into the page: the next page begins with the remaining records, and the memory of the first
+//     page is not used again.
 package paging
 
 import (
@@ -7,11 +17,12 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Depth is the most rows that are requested before the replies are read. Twice as many gain almost nothing, and cost memory in Redis and
-// here.
+// Depth is the maximum number of rows that are requested before the replies are read. A higher limit would gain almost nothing, and would
+// cost memory in Redis and in this process.
 const Depth = 1000
 
-// Bytes is the aim for the bytes of a page, from the job's setting, 0 for 8 MiB: the pages of all lanes are in memory at the same time.
+// Bytes returns the desired size of a page in bytes. The argument ofJob is the job's setting for all lanes together, where 0 means 8 MiB.
+// The lanes share this size, since the pages of all lanes are in memory at the same time.
 func Bytes(ofJob, lanes int) int {
 	if ofJob <= 0 {
 		ofJob = 8 << 20
@@ -19,30 +30,30 @@ func Bytes(ofJob, lanes int) int {
 	return max(1, ofJob/max(1, lanes))
 }
 
-// Reply is the aim for the bytes of one reading, for a page of that many bytes.
+// Reply returns the desired size of one reply in bytes. The argument page is the size of the page in bytes.
 func Reply(page int) int { return max(1, min(page/4, 1<<20)) }
 
-// mostRoom is the most records that a page has room for from the beginning.
+// mostRoom limits the number of records for which a new page allocates room.
 const mostRoom = 10_000
 
-// Filler fills pages with records by their ids. The size of a reading follows the earlier replies.
+// Filler fills pages with the records of ids. The sizes of earlier replies decide how much the next command reads.
 type Filler struct {
 	redisconn.Pace
-	bytes  int          // the aim for a page
-	waits  []row.Record // read already, and too long for the page before
-	most   int          // of the page
+	bytes  int          // the desired bytes of a page
+	waits  []row.Record // records that were read, and were too long for the previous page
+	most   int          // the maximum records of the page
 	read   []row.Record // reused: see Records
-	memory *Memory      // of the newest page; nil once it is handed over
+	memory *Memory      // the memory of the newest page; nil after Left was called
 }
 
-// NewFiller makes pages of that many bytes.
+// NewFiller returns a Filler for pages of that many bytes.
 func NewFiller(bytes int) Filler {
 	return Filler{Pace: redisconn.NewPace(Depth, Reply(bytes)), bytes: bytes}
 }
 
-// Fill makes a page of the records of ids, as many as fit. read reads the records of ids in their order: of at least one id, or of all
-// ids that it gets but the last ones. A record that is too long for a page is a page alone. The ids of the next page follow those of this
-// one.
+// Fill returns a page with the records of as many ids as fit. The function read reads the records of ids in their order. It reads at least
+// one id, and may leave out the last ids. A record that is too long for a page gets a page of its own. The caller continues with the first
+// id whose record is not in the page.
 func (f *Filler) Fill(ids []string, read func(ids []string) ([]row.Record, error)) (page []row.Record, err error) {
 	f.most = min(len(ids), mostRoom)
 	f.memory = NewMemory(f.most)
@@ -69,14 +80,15 @@ func (f *Filler) Fill(ids []string, read func(ids []string) ([]row.Record, error
 	return page, nil
 }
 
-// Left returns the function to call once the newest page has left its stage. The Filler forgets that page's memory.
+// Left returns the function that must be called once the newest page has left its stage. The Filler forgets that page's memory.
 func (f *Filler) Left() func() {
 	m := f.memory
 	f.memory = nil
 	return m.Left
 }
 
-// Records are n empty records with that many inputs each, for the results of Fill's read: Fill copies them into the page.
+// Records returns n empty records for the results of the function read that Fill calls. The argument inputs is the number of inputs of each
+// record. Fill copies the records into the page.
 func (f *Filler) Records(n, inputs int) []row.Record {
 	if len(f.read) < n {
 		f.read = make([]row.Record, n)
@@ -88,7 +100,8 @@ func (f *Filler) Records(n, inputs int) []row.Record {
 	return records
 }
 
-// Fitting is how many of the records fit into that many bytes, and their bytes; in an empty page the first one always fits.
+// Fitting returns how many of the first records fit into the given number of bytes, and the length of these records in bytes. If alone is
+// true, the first record always fits.
 func Fitting(records []row.Record, into int, alone bool) (n, bytes int) {
 	for ; n < len(records); n++ {
 		next := records[n].Size()
@@ -100,11 +113,12 @@ func Fitting(records []row.Record, into int, alone bool) (n, bytes int) {
 	return n, bytes
 }
 
-// Part is how many of the records make the part that begins with the first one: it ends by the number of rows, and by the bytes of the
-// keys, where 0 is no limit. left is the number of all remaining records. whole is false if the records read so far do not decide yet; a
-// first record that is too long decides alone.
+// Part returns how many of the records belong to the part that begins with the first record. A part has at most the given number of rows.
+// The keys of its records have at most the given number of bytes, where 0 means no limit. The argument left is the number of all remaining
+// records. The result whole is false if the records that were read do not show the end of the part. If the first record is too long, it is
+// a part of its own.
 //
-// The ledger knows a list's parts by their numbers: so this is a format, and must survive upgrades.
+// The ledger identifies a list's parts by their numbers, so the rule for the cut is a stored format, which must survive upgrades.
 func Part(read []row.Record, rows, bytes, left int64) (n int, whole bool) {
 	var has int64
 	for n = range read {
@@ -116,7 +130,7 @@ func Part(read []row.Record, rows, bytes, left int64) (n int, whole bool) {
 	return n, int64(n) == min(rows, left) || n == 1 && bytes > 0 && has > bytes
 }
 
-// Paced describes the size of records that came together.
+// Paced returns the size of records that arrived together.
 func Paced(records []row.Record) redisconn.Paced {
 	p := redisconn.Paced{Records: len(records)}
 	for i := range records {

@@ -11,8 +11,8 @@ import (
 	"baton/internal/flush/row"
 )
 
-// All records come, each once and in order; a page is no longer than the aim, but for a record
-// that is longer by itself, and ends for no other reason.
+// All records come, each once and in order. A page is longer than the desired size only if its one record is longer. A page ends for no
+// other reason.
 func TestPagesAreFilledByBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(1, 2000).Draw(t, "aim")
@@ -27,7 +27,7 @@ func TestPagesAreFilledByBytes(t *testing.T) {
 			if some[0] != ids[asked] {
 				t.Fatalf("asked for %q after %d", some[0], asked)
 			}
-			some = some[:1+len(some)/2] // some read fewer
+			some = some[:1+len(some)/2] // some calls read fewer
 			var out []row.Record
 			for _, id := range some {
 				out = append(out, row.Record{Key: id, Inputs: []row.Raw{{Text: strings.Repeat("x", sizes[asked])}}})
@@ -65,7 +65,7 @@ func TestAnErrorOfTheReadingIsThatOfThePage(t *testing.T) {
 	}
 }
 
-// What the next item is does not matter behind one that is too long for any part: it need not be read.
+// After an item that is too long for a part, the part ends. The next item need not be read for that.
 func TestAnItemThatIsTooLongIsAPartAtOnce(t *testing.T) {
 	for _, c := range []struct {
 		has   string

@@ -57,7 +57,7 @@ func TestWindowKeepsWithinItsBudgetAndHandsOverDistinctFields(t *testing.T) {
 	}
 }
 
-// A stage that is in memory as a whole, and one that is read again by its ends, have the same parts.
+// A stage that is in memory as a whole has the same parts as a stage that is read again with its ends.
 func TestPartsByOrderAreTheSameAgain(t *testing.T) {
 	for names, integers := range map[string]bool{"%d": true, "f%d": false, "-%d": true, "%020d": true, "\xff%d": false} {
 		var fields []string
@@ -99,7 +99,7 @@ func TestPartsByOrderAreTheSameAgain(t *testing.T) {
 	}
 }
 
-// What follows from the fields of a stage is the same for every reading. Else it is by hash.
+// A stage is cut by order only if every reading gives the same ends. Otherwise it is cut by hash.
 func TestStageIsCutByOrderOnlyIfAllIsThereAndShort(t *testing.T) {
 	for _, c := range []struct {
 		what                      string

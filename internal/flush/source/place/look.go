@@ -10,22 +10,23 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Look is the state of a stream relative to a place, at one moment.
+// Look describes a stream, and the entries at and after a place in the stream, at one moment.
 type Look struct {
 	Exists     bool
 	Length     int64
-	Last       ID    // the last one ever generated, deleted or not
-	Added      int64 // entries ever added; -1 for unknown
-	MaxDeleted ID    // the highest that was deleted, other than by trimming
-	First      ID    // zero if there is no entry
-	Anchor     bool  // the entry of the place is there
-	Behind     ID    // the first entry behind the place; zero if there is none
+	Last       ID    // the last id ever generated, even if its entry was deleted
+	Added      int64 // the number of entries ever added; -1 if unknown
+	MaxDeleted ID    // the highest id that was deleted, other than by trimming
+	First      ID    // the first entry; zero if the stream is empty
+	Anchor     bool  // the entry at the place exists
+	Behind     ID    // the first entry after the place; zero if no entry follows
 	Noted      string
-	// FirstSize and AnchorSize are the bytes of the first entry, and of that at the place; 0 where it is unknown.
+	// FirstSize and AnchorSize are the bytes of the first entry and of the entry at the place. 0 means that the size is unknown.
 	FirstSize, AnchorSize int
 }
 
-// LookOf reads the noted position, XINFO STREAM, and the entries from at on.
+// LookOf parses three replies: the recorded position, the reply of XINFO STREAM, and a list of entries. The argument at is the id of
+// the first requested entry.
 func LookOf(replies []any, at string) (l Look, ok bool) {
 	if len(replies) != 3 {
 		return l, false
@@ -47,7 +48,7 @@ func LookOf(replies []any, at string) (l Look, ok bool) {
 	var whole [5]bool
 	l.Length, whole[0] = info["length"].(int64)
 	l.Last, whole[1] = idOf(info["last-generated-id"])
-	if l.MaxDeleted, whole[2] = idOf(info["max-deleted-entry-id"]); l.Added < 0 { // of a Redis before 7.0
+	if l.MaxDeleted, whole[2] = idOf(info["max-deleted-entry-id"]); l.Added < 0 { // a Redis before 7.0 does not report it
 		whole[2] = true
 	}
 	var first any
@@ -69,7 +70,7 @@ func LookOf(replies []any, at string) (l Look, ok bool) {
 	return l, !slices.Contains(whole[:], false)
 }
 
-// EntryOf reads an entry of a brief reply: its id, and how long its fields are.
+// EntryOf parses an entry of a brief reply: its id, and the size of its fields.
 func EntryOf(reply any) (id ID, size int, ok bool) {
 	parts, _ := reply.([]any)
 	if len(parts) != 2 {
@@ -81,7 +82,7 @@ func EntryOf(reply any) (id ID, size int, ok bool) {
 		switch text := text.(type) {
 		case string:
 			size += len(text)
-		case redisconn.Left:
+		case redisconn.OmittedSize:
 			size += int(text)
 		}
 	}
@@ -97,8 +98,8 @@ func idOf(reply any) (id ID, ok bool) {
 	return id, err == nil
 }
 
-// Number gives the place the number by which the entries that are still behind it can
-// be counted, if the look tells: entries that were deleted count as before it.
+// Number sets the ordinal of a place, if the look shows the ordinal. The ordinal is used to count the entries after the place, so deleted
+// entries count as entries before the place.
 func (l Look) Number(at Place) Place {
 	switch {
 	case l.Added < 0:
@@ -113,11 +114,11 @@ func (l Look) Number(at Place) Place {
 	return at
 }
 
-// End is the place behind all entries.
+// End returns the place after all entries.
 func (l Look) End() Place { return Place{ID: l.Last, Ordinal: max(l.Added, 0)} }
 
-// Pending counts the entries behind a place; where Redis does not count them, and
-// where its count does not fit, it is as many as there can be.
+// Pending counts the entries after a place. If Redis does not count entries, or its count contradicts the place, Pending returns the
+// maximum that is possible.
 func (l Look) Pending(at Place) int64 {
 	if l.Behind == (ID{}) {
 		return 0
@@ -128,51 +129,51 @@ func (l Look) Pending(at Place) int64 {
 	return l.Length
 }
 
-// Gap describes how entries between a place and the present stream are missing: "" if they are not.
-// Then next is where to go on behind it.
+// Gap describes which entries between a place and the present stream are missing. It returns "" if no entry is missing. Otherwise next is
+// the place after the missing entries.
 //
-// The entry at the place is its anchor. Trimming begins at the oldest entry, so where
-// the anchor is, nothing behind it was trimmed. Where it is not, the number of entries
-// behind it that were ever added tells whether all of them are there.
+// The entry at the place is its anchor. Trimming begins at the oldest entry. So if the anchor exists, no later entry was trimmed. If the
+// anchor does not exist, the number of entries that were ever added after the place shows whether all of these entries exist.
 func (l Look) Gap(at Place) (missing string, next Place) {
 	known := at.Known() && l.Added >= 0
 	switch {
 	case !l.Exists && at.ID == ID{}, l.Exists && l.Anchor, l.Exists && l.Last == at.ID && at.ID != ID{}:
 		return "", at
 	case !l.Exists:
-		return "the stream is gone: it was deleted, or Redis has lost its data. Unread entries behind the position are lost",
+		return "the stream is gone: it was deleted, or Redis has lost its data. Unread entries after the position are lost",
 			Place{}
 	case l.Last.Compare(at.ID) < 0:
-		return fmt.Sprintf("the last id of the stream is %s, before the position: the stream was made again, or Redis has lost data. "+
-			"Its present entries may have been read before, or not", l.Last), l.End()
-	case l.First != ID{} && l.First.Compare(at.ID) < 0: // not trimmed, so somebody has deleted the anchor, or it was never there
+		return fmt.Sprintf("the last id of the stream is %s, before the position: the stream was created again, or Redis has lost data. "+
+			"It is unknown whether the present entries have been read", l.Last), l.End()
+	// The anchor was not trimmed, because an older entry exists; so it was deleted, or never existed.
+	case l.First != ID{} && l.First.Compare(at.ID) < 0:
 		return l.hole(at), at
 	case known && l.Added-at.Ordinal == l.Length:
 		return "", at
 	case known && l.Added-at.Ordinal > l.Length:
-		return fmt.Sprintf("%d entries behind it were trimmed or deleted before they were read, between %s and %s",
+		return fmt.Sprintf("%d entries after it were trimmed or deleted before they were read, between %s and %s",
 			l.Added-at.Ordinal-l.Length, at.ID, l.beginning()), at
 	case known:
-		return fmt.Sprintf("the stream has had %d entries in all, fewer than the %d that were read and the %d that are in it: it was "+
-			"made anew, or Redis has lost data", l.Added, at.Ordinal, l.Length), at
+		return fmt.Sprintf("only %d entries were ever added to the stream, but %d were read and %d are in it: the stream was "+
+			"created again, or Redis has lost data", l.Added, at.Ordinal, l.Length), at
 	case at.ID == ID{}:
 		return "", at
 	}
-	return fmt.Sprintf("entries behind it may have been trimmed or deleted before they were read, between %s and %s; this Redis does "+
-		"not count them (7.0 and later do)", at.ID, l.beginning()), at
+	return fmt.Sprintf("entries after it may have been trimmed or deleted before they were read, between %s and %s; this Redis does "+
+		"not count such entries (Redis 7.0 and later does)", at.ID, l.beginning()), at
 }
 
-// hole is Gap where there are entries on both sides of a place that has lost its anchor.
+// hole works like Gap, for a place whose anchor does not exist although the stream has entries before the place.
 func (l Look) hole(at Place) string {
 	switch c := l.MaxDeleted.Compare(at.ID); {
 	case c == 0:
 		return ""
 	case c > 0:
-		return fmt.Sprintf("it was deleted, and so were other entries up to %s, and some may not have been read", l.MaxDeleted)
+		return fmt.Sprintf("this entry and others up to %s were deleted, and some may not have been read", l.MaxDeleted)
 	case l.Added < 0:
-		return "entries were deleted, or Redis has lost data; this Redis does not tell which (7.0 and later do)"
+		return "entries were deleted, or Redis has lost data; this Redis does not show which of the two (Redis 7.0 and later does)"
 	}
-	return "it was never deleted, so Redis has lost data; entries added since may have ids before it"
+	return "this entry was never deleted, so Redis has lost data; entries that were added since then may have ids before it"
 }
 
 func (l Look) beginning() string {

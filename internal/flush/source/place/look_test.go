@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A Redis before 7.0 does not count entries, so less is known of a gap: then it is one.
+// A Redis before 7.0 does not count entries. So if it is unknown whether there is a gap, it must count as one.
 func TestGapOfARedisThatDoesNotCountIsNotGuessedAway(t *testing.T) {
 	id := func(n uint64) ID { return ID{ms: n} }
 	at := Place{ID: id(5)}
@@ -21,7 +21,7 @@ func TestGapOfARedisThatDoesNotCountIsNotGuessedAway(t *testing.T) {
 		{"trimmed", Look{Last: id(9), First: id(6)}, at, "may have been trimmed"},
 		{"empty", Look{Last: id(9)}, at, "may have been trimmed"},
 		{"trimmed, and it counts by now", Look{Last: id(9), First: id(6), Length: 4, Added: 9}, at, "may have been trimmed"},
-		{"the anchor is gone", Look{Last: id(9), First: id(1)}, at, "does not tell which"},
+		{"the anchor is gone", Look{Last: id(9), First: id(1)}, at, "does not show which"},
 		{"behind", Look{Last: id(4), First: id(1)}, at, "before the position"},
 	} {
 		c.l.Exists = true

@@ -1,4 +1,24 @@
-// Package place is where the reading of a stream is, and tells whether entries behind it have gone unread.
+// Package place describes how far a stream was read, and whether later entries were lost before they were read. The package sends no
+// commands.
+//
+//	ID     the id of an entry
+//	Place  the position of a job: the id of the last entry that was read, and the number of entries added up to it
+//	Look   the state of the stream at one moment, as the replies of Redis describe it
+//	Gap    the method of Look that decides whether entries after a place were lost
+//
+// The database stores a Place as text. The entry at a place is its anchor, and baton does not trim the anchor. Trimming begins at the
+// oldest entry, so an existing anchor proves that no unread entry was trimmed.
+//
+// What fails, and what then:
+//
+//   - The anchor was trimmed or deleted: Gap compares the number of entries that were added after the place with the number of entries that
+//     exist. If they differ, it describes the lost entries.
+//   - The stream is missing, or its last id is before the place: Gap says that the stream was deleted or created again, or that Redis has
+//     lost data.
+//   - Redis is older than version 7 and does not count added entries: if the anchor is missing, Gap says that entries may have been lost.
+//   - An unread entry was deleted by XDEL while the anchor exists: Gap does not report it. Such an entry is never flushed.
+//
+// The source decides by the setting on_gap whether a job stops at a gap or continues after it.
 package place
 
 import (
@@ -13,12 +33,12 @@ type ID struct{ ms, seq uint64 }
 
 func (id ID) String() string { return fmt.Sprintf("%d-%d", id.ms, id.seq) }
 
-// Compare is less than 0 where id is before the other one, and 0 where both are the same.
+// Compare returns a negative number if id comes before other, and 0 if both are equal.
 func (id ID) Compare(other ID) int {
 	return cmp.Or(cmp.Compare(id.ms, other.ms), cmp.Compare(id.seq, other.seq))
 }
 
-// Next is the id behind it.
+// Next returns the id directly after id.
 func (id ID) Next() ID {
 	if id.seq++; id.seq == 0 {
 		id.ms++
@@ -26,7 +46,7 @@ func (id ID) Next() ID {
 	return id
 }
 
-// ParseID reads "ms-seq". "" is the zero id, and "ms" means "ms-0", as it does to Redis.
+// ParseID parses "ms-seq". "" is the zero id, and "ms" means "ms-0", as in Redis.
 func ParseID(text string) (id ID, err error) {
 	if text == "" {
 		return id, nil
@@ -41,22 +61,21 @@ func ParseID(text string) (id ID, err error) {
 	return id, nil
 }
 
-// Place is where the reading of a stream is: behind the entry with that id. Ordinal is
-// that entry's number in the stream's life. So what lies behind it can be counted
-// without looking: the entries that were ever added, less ordinal. Redis counts them
-// since version 7; without that Ordinal is 0, for unknown.
+// Place is the place up to which a stream was read: it lies after the entry with the id ID. Ordinal is the number of entries that were
+// added to the stream up to this entry. So the number of entries after the place is the number of all entries ever added minus Ordinal.
+// Redis counts added entries since version 7. Without that count Ordinal is 0, which means unknown.
 type Place struct {
 	ID      ID
 	Ordinal int64
 }
 
-// String is the position as the database keeps it: a format, which outlives an upgrade.
+// String returns the place in the form that the database stores. This format must survive upgrades.
 func (p Place) String() string { return fmt.Sprintf("%s %d", p.ID, p.Ordinal) }
 
-// Known says whether Ordinal is a number. Before the first entry there are 0.
+// Known reports whether Ordinal is known. For the place before the first entry, Ordinal is 0 and known.
 func (p Place) Known() bool { return p.Ordinal > 0 || p.ID == ID{} }
 
-// Parse reads what String has written.
+// Parse parses the text that String returns.
 func Parse(text string) (p Place, err error) {
 	id, ordinal, _ := strings.Cut(text, " ")
 	if p.ID, err = ParseID(id); err != nil {

@@ -6,64 +6,64 @@ import (
 	"strings"
 )
 
-// Kind is a kind of sources, as far as the configuration needs it.
+// Kind is the part of a source's description that the configuration needs.
 type Kind struct {
-	// Name is the kind's name: a type may have several kinds.
+	// Name is the name of the kind. It may differ from Type, because a type may have several kinds.
 	Name string
-	// Type is its name in a configuration.
+	// Type is the kind's type in a configuration.
 	Type string
-	// Watermark: it is the type's kind for mode: watermark.
+	// Watermark means that the kind is for jobs of its type that have the setting "mode: watermark".
 	Watermark bool
-	// Key is the meaning of the key in the configuration.
+	// Key is the form of the key in the configuration.
 	Key KeyForm
-	// Indexed: an index lists the changed keys.
+	// Indexed means that an index lists the changed keys.
 	Indexed bool
-	// Delivers is the meaning of a record.
+	// Delivers says whether a record of the source is a state, an increment or an event.
 	Delivers Delivers
-	// Keeps: it removes nothing from Redis, so that several jobs may read the same key.
+	// Keeps means that the kind removes nothing from Redis, so several jobs may read the same key.
 	Keeps bool
-	// Looks: only reading everything finds work.
+	// Looks means that only reading everything shows whether there are changes.
 	Looks bool
-	// Columns is an example of a mapping, for kinds whose columns are not found by their names.
+	// Columns is an example of a mapping, for kinds whose columns cannot be found by their names.
 	Columns string
-	// Options are the settings that not all kinds have, by their place in a flush
-	// (".from.changed"), with their defaults.
+	// Options are the settings that only some kinds have, with their defaults. The keys are their places in a flush (".from.changed").
 	Options map[string]string
-	// Lacks are the options of the type's other kinds that this one lacks, with the reason.
+	// Lacks are options that other kinds of the same type have and this one lacks, with the reason.
 	Lacks map[string]string
 }
 
-// KeyForm is the meaning of a source's key.
+// KeyForm says which Redis keys the configured key of a source stands for: one key, a range of keys, or all keys that match a pattern.
 type KeyForm int
 
-// The forms of keys.
+// These are the forms of keys.
 const (
-	KeyShards  KeyForm = iota // one key, or a range of them: ExpandKey
-	KeyOfRow                  // a key for each row, by its id: ParseRowKey
-	KeyMatched                // every key that matches: ParseKeyPattern
+	KeyShards  KeyForm = iota // one key, or a range of keys: see ExpandKey
+	KeyOfRow                  // a key for each row, by the row's id: see ParseRowKey
+	KeyMatched                // every key that matches a pattern: see ParseKeyPattern
 	KeyOfAll                  // one key that has all rows
 )
 
-// Delivers is the meaning of a source's records.
+// Delivers says whether the records of a source are states, increments or events.
 type Delivers int
 
-// The meanings of records.
+// These are the sorts of records.
 const (
 	States     Delivers = iota + 1 // the present state of a row
 	Increments                     // a number to add to a row, as $value
-	Events                         // an event: a row of its own, if no key says otherwise
+	Events                         // an event, which becomes a new row unless the job has a key
 )
 
-// Takes reports whether the kind has this setting.
+// Takes reports whether the kind has the given setting.
 func (k Kind) Takes(setting string) bool {
 	_, ok := k.Options[setting]
 	return ok
 }
 
-// Keyed reports whether the key belongs to rows or counters, and not to pending changes.
+// Keyed reports whether the key in the configuration stands for rows or counters. Otherwise it stands for pending changes.
 func (k Kind) Keyed() bool { return k.Key != KeyShards }
 
-// Keys are the keys of a configuration's key, or the error in it. A pattern stands for itself.
+// Keys returns the Redis keys that the key in a configuration stands for, or an error if that key is invalid. It returns a pattern
+// unchanged.
 func (k Kind) Keys(key string) ([]string, error) {
 	var err error
 	switch k.Key {
@@ -76,14 +76,14 @@ func (k Kind) Keys(key string) ([]string, error) {
 	case KeyOfAll:
 		keys, err := ExpandKey(key)
 		if err == nil && !slices.Equal(keys, []string{key}) {
-			err = fmt.Errorf("key %q looks like several keys: name one, in a job for each", key)
+			err = fmt.Errorf("key %q looks like several keys: name one key, and make a job for each key", key)
 		}
 		return keys, err
 	}
 	return []string{key}, err
 }
 
-// Find is the kind of a type that reads such a key; false without one.
+// Find returns the kind of source that has the given type and reads the given key. It returns false if no kind fits.
 func Find(sourceType, key string, watermark bool) (Kind, bool) {
 	of := slices.DeleteFunc(Kinds(), func(k Kind) bool { return k.Type != sourceType })
 	if len(of) == 1 {
@@ -97,7 +97,7 @@ func Find(sourceType, key string, watermark bool) (Kind, bool) {
 	return of[i], true
 }
 
-// Named is the kind of that name; it panics without one.
+// Named returns the kind with the given name. It panics if no kind has that name.
 func Named(name string) Kind {
 	return kinds[slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == name })]
 }

@@ -26,7 +26,7 @@ func TestAKindIsFoundByWhatAConfigurationSays(t *testing.T) {
 	}
 }
 
-// Whoever reads the table need not ask whether an entry is whole.
+// Every entry of the table must be complete, so that readers of the table need not check that.
 func TestEveryKindIsDescribedWholly(t *testing.T) {
 	var names []string
 	for _, k := range Kinds() {

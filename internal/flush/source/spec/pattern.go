@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// maxShards bounds the keys of one pattern: every shard is polled.
+// maxShards limits the number of keys to which one pattern expands, because baton polls each of these keys as a separate shard.
 const maxShards = 4096
 
-// ExpandKey returns the keys that a key pattern of a configuration names. "[0-15]" expands to the numbers of that range, zero-padded if
-// its first bound is ("[00-15]"); several ranges multiply. Braces keep Redis' meaning: hash tags. The keys come in the order of the
-// ranges.
+// ExpandKey returns the keys that a key pattern of a configuration names. "[0-15]" expands to the numbers of that range. If the first
+// number is padded with zeros ("[00-15]"), all numbers are padded. Several ranges give all combinations, in the order of the ranges. Braces
+// stay in the keys, because they mark hash tags in Redis.
 func ExpandKey(pattern string) ([]string, error) {
 	if pattern == "" {
 		return nil, fmt.Errorf("key is empty: name a Redis key")
@@ -30,7 +30,7 @@ func ExpandKey(pattern string) ([]string, error) {
 		} else {
 			body, after, closed := strings.Cut(rest[open+1:], "]")
 			if rest[open] == ']' || !closed {
-				return nil, fmt.Errorf("key %q: a bracket has no partner: write shards as [0-15]", pattern)
+				return nil, fmt.Errorf("key %q: a bracket is missing: write shards as [0-15]", pattern)
 			}
 			var err error
 			if shards, err = expandRange(body); err != nil {
@@ -46,16 +46,16 @@ func ExpandKey(pattern string) ([]string, error) {
 	return keys, refuseTwins(pattern, keys)
 }
 
-// expandRange reads the inside of "[a-b]".
+// expandRange returns the numbers of a range "[a-b]". The argument body is the text between the brackets.
 func expandRange(body string) ([]string, error) {
 	first, last, ok := strings.Cut(body, "-")
 	lo, errLo := strconv.ParseUint(first, 10, 31)
 	hi, errHi := strconv.ParseUint(last, 10, 31)
 	if !ok || errLo != nil || errHi != nil {
-		return nil, fmt.Errorf("[%s] is no range of numbers: write shards as [0-15]", body)
+		return nil, fmt.Errorf("[%s] is not a range of numbers: write shards as [0-15]", body)
 	}
 	if lo > hi {
-		return nil, fmt.Errorf("[%s] runs backwards: write [%s-%s]", body, last, first)
+		return nil, fmt.Errorf("[%s] begins with the larger number: write [%s-%s]", body, last, first)
 	}
 	if hi-lo >= maxShards {
 		return nil, fmt.Errorf("[%s] expands to more than %d keys: use fewer shards", body, maxShards)
@@ -81,13 +81,13 @@ func product(keys []string, text string, shards []string) []string {
 	return out
 }
 
-// refuseTwins catches adjacent ranges such as "[1-11][1-11]", which name "111"
-// twice: two readers of one key would stage it from under each other.
+// refuseTwins refuses a pattern that gives the same key twice, such as "[1-11][1-11]", which gives "111" twice. Two sources would read the
+// same key, and each would stage changes that the other source needs.
 func refuseTwins(pattern string, keys []string) error {
 	seen := make(map[string]bool, len(keys))
 	for _, key := range keys {
 		if seen[key] {
-			return fmt.Errorf("key %q names %q twice: put something between its ranges", pattern, key)
+			return fmt.Errorf("key %q stands for %q twice: put a separator between its ranges", pattern, key)
 		}
 		seen[key] = true
 	}
@@ -97,10 +97,10 @@ func refuseTwins(pattern string, keys []string) error {
 // RowKey is the pattern of the keys of rows, such as "user:<id>".
 type RowKey struct {
 	Prefix, Suffix string
-	Name           string // of the captured part: "id"
+	Name           string // the name of the captured part, such as "id"
 }
 
-// ParseRowKey reads a pattern with exactly one <name> in it.
+// ParseRowKey parses a pattern with exactly one <name> in it.
 func ParseRowKey(pattern string) (RowKey, error) {
 	prefix, rest, opened := strings.Cut(pattern, "<")
 	name, suffix, closed := strings.Cut(rest, ">")
@@ -108,7 +108,7 @@ func ParseRowKey(pattern string) (RowKey, error) {
 		return RowKey{}, fmt.Errorf("key %q must name the id of a row once, as in user:<id>", pattern)
 	}
 	if !isName(name) {
-		return RowKey{}, fmt.Errorf("key %q: <%s> is no name: use letters, digits and _, as in <id>", pattern, name)
+		return RowKey{}, fmt.Errorf("key %q: <%s> is not a name: use letters, digits and _, as in <id>", pattern, name)
 	}
 	if i := strings.IndexAny(prefix+suffix, "[]*"); i >= 0 {
 		return RowKey{}, fmt.Errorf("key %q: %q means nothing here: rows are found by their <%s>", pattern, (prefix + suffix)[i:i+1], name)
@@ -116,7 +116,7 @@ func ParseRowKey(pattern string) (RowKey, error) {
 	return RowKey{Prefix: prefix, Suffix: suffix, Name: name}, nil
 }
 
-// Key is the key of the row with that id.
+// Key returns the key of the row with that id.
 func (k RowKey) Key(id string) string { return k.Prefix + id + k.Suffix }
 
 func isName(s string) bool {
@@ -129,19 +129,19 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// KeyPattern is the pattern of the keys that a scan reads, such as
-// "stock:<shop>:<item>": literal texts with captures between them.
+// KeyPattern is the pattern of the keys that a scan reads, such as "stock:<shop>:<item>". It consists of literal texts with captures
+// between them.
 //
-// A capture ends where the text after it first occurs, and the last one takes the rest: "stock:a:b:c" is the item "b:c" of the shop "a".
-// So a key has one reading, and the captures of a key make that key again.
+// A capture ends at the first occurrence of the literal text after it, and the last capture contains the rest of the key. In "stock:a:b:c"
+// the shop is "a" and the item is "b:c". So each key has only one interpretation, and its captures give the same key again.
 type KeyPattern struct {
-	// Names are those of the captures, in order.
+	// Names are the names of the captures, in order.
 	Names []string
-	// literals stand before, between and after the captures: one more than captures.
+	// literals are the texts before, between and after the captures: one more than there are captures.
 	literals []string
 }
 
-// ParseKeyPattern reads a pattern with one or more <name> in it.
+// ParseKeyPattern parses a pattern with one or more <name> in it.
 func ParseKeyPattern(pattern string) (KeyPattern, error) {
 	var k KeyPattern
 	rest := pattern
@@ -163,9 +163,9 @@ func ParseKeyPattern(pattern string) (KeyPattern, error) {
 		name, next, closed := strings.Cut(after, ">")
 		switch {
 		case !closed || !isName(name):
-			return KeyPattern{}, fmt.Errorf("key %q: <%s> is no name: use letters, digits and _, as in <id>", pattern, name)
+			return KeyPattern{}, fmt.Errorf("key %q: <%s> is not a name: use letters, digits and _, as in <id>", pattern, name)
 		case slices.Contains(k.Names, name):
-			return KeyPattern{}, fmt.Errorf("key %q: <%s> is there twice: give each part a name of its own", pattern, name)
+			return KeyPattern{}, fmt.Errorf("key %q: <%s> occurs twice: give each part its own name", pattern, name)
 		}
 		k.Names = append(k.Names, name)
 		rest = next
@@ -176,7 +176,7 @@ func ParseKeyPattern(pattern string) (KeyPattern, error) {
 	return k, nil
 }
 
-// String is the pattern.
+// String returns the pattern.
 func (k KeyPattern) String() string {
 	var b strings.Builder
 	for i, literal := range k.literals {
@@ -188,7 +188,7 @@ func (k KeyPattern) String() string {
 	return b.String()
 }
 
-// Key is the key with those captures, in the order of Names.
+// Key returns the key with the given captures, which are in the order of Names.
 func (k KeyPattern) Key(captures []string) string {
 	var b strings.Builder
 	for i, literal := range k.literals {
@@ -200,10 +200,10 @@ func (k KeyPattern) Key(captures []string) string {
 	return b.String()
 }
 
-// Prefix is the beginning of every key.
+// Prefix returns the literal text with which every matching key begins.
 func (k KeyPattern) Prefix() string { return k.literals[0] }
 
-// Match appends the captures of a key to into; false if the key does not match.
+// Match appends the captures of a key to the slice into. It returns false if the key does not match.
 func (k KeyPattern) Match(key string, into []string) ([]string, bool) {
 	last := len(k.Names) - 1
 	rest, ok := strings.CutPrefix(key, k.literals[0])
@@ -224,5 +224,5 @@ func (k KeyPattern) Match(key string, into []string) ([]string, bool) {
 	return append(captures, rest), true
 }
 
-// Literals are the texts before, between and after the captures.
+// Literals returns the texts before, between and after the captures.
 func (k KeyPattern) Literals() []string { return k.literals }

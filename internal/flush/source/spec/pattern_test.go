@@ -37,16 +37,16 @@ func TestKeyPatternExpandsToItsShards(t *testing.T) {
 func TestKeyPatternThatCannotBeMeantIsRefused(t *testing.T) {
 	for _, c := range []struct{ pattern, says string }{
 		{"", "empty"},
-		{"v:[0-3", "no partner"},
-		{"v:0-3]", "no partner"},
-		{"v:[]", "no range"},
-		{"v:[a-c]", "no range"},
-		{"v:[3]", "no range"},
-		{"v:[-1-3]", "no range"},
-		{"v:[3-1]", "backwards"},
+		{"v:[0-3", "a bracket is missing"},
+		{"v:0-3]", "a bracket is missing"},
+		{"v:[]", "not a range"},
+		{"v:[a-c]", "not a range"},
+		{"v:[3]", "not a range"},
+		{"v:[-1-3]", "not a range"},
+		{"v:[3-1]", "begins with the larger number"},
 		{"v:[0-4096]", "more than 4096"},
 		{"v:[0-99]:[0-99]", "more than 4096"},
-		{"v:[0-4294967295]", "no range"},
+		{"v:[0-4294967295]", "not a range"},
 		{"v:[1-11][1-11]", "twice"},
 		{"v:*", "means nothing"},
 		{"v:<id>", "means nothing"},
@@ -80,9 +80,9 @@ func TestRowKeyCapturesOneName(t *testing.T) {
 		{"user:<id", "must name"},
 		{"user:<a>:<b>", "must name"},
 		{"user:>id<", "must name"},
-		{"user:<>", "no name"},
-		{"user:<1a>", "no name"},
-		{"user:<a b>", "no name"},
+		{"user:<>", "not a name"},
+		{"user:<1a>", "not a name"},
+		{"user:<a b>", "not a name"},
 		{"user:[0-3]:<id>", "means nothing"},
 		{"user:*:<id>", "means nothing"},
 	} {
@@ -103,12 +103,12 @@ func TestKeyPatternReadsAKeyInOneWay(t *testing.T) {
 		{"session:<id>", "sessions:a", nil},
 		{"session:<id>", "session", nil},
 		{"stock:<shop>:<item>", "stock:paris:7", []string{"paris", "7"}},
-		{"stock:<shop>:<item>", "stock:a:b:c", []string{"a", "b:c"}}, // the last one takes all the rest
+		{"stock:<shop>:<item>", "stock:a:b:c", []string{"a", "b:c"}}, // the last capture takes the rest
 		{"stock:<shop>:<item>", "stock::", []string{"", ""}},
 		{"stock:<shop>:<item>", "stock:paris", nil},
 		{"{u:<a>}<b>:x", "{u:1}2:x:x", []string{"1", "2:x"}},
 		{"<a>::<b>", "x:::y", []string{"x", ":y"}},
-		{"a<b>a", "a", nil}, // not twice the same letter
+		{"a<b>a", "a", nil}, // both must not use the same letter
 		{"a<b>a", "aa", []string{""}},
 		{"<b>", "\x00\xff", []string{"\x00\xff"}},
 		{"<a>-<b>-<c>.json", "1-2-3-4.json", []string{"1", "2", "3-4"}},
@@ -131,8 +131,8 @@ func TestKeyPatternReadsAKeyInOneWay(t *testing.T) {
 		{"session:[0-3]:<id>", "means nothing"},
 		{"<id>*", "means nothing"},
 		{"session:id>", "means nothing"},
-		{"session:<id", "no name"},
-		{"session:<>", "no name"},
+		{"session:<id", "not a name"},
+		{"session:<>", "not a name"},
 		{"<a><b>", "separator"},
 		{"x:<a>:<a>", "twice"},
 	} {

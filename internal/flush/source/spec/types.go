@@ -2,27 +2,27 @@ package spec
 
 import "slices"
 
-// The types of a source, by their names in a configuration.
+// These are the types of a source, by their names in a configuration.
 const (
-	Counters = "counters" // hash: field → increment not yet flushed; or one key each
-	Hashes   = "hashes"   // one hash a row, and an index of the changed ids
+	Counters = "counters" // a hash that maps each field to an increment that is not flushed yet, or a key for each counter
+	Hashes   = "hashes"   // a hash for each row, and an index of the changed ids
 	Zset     = "zset"     // one sorted set, and an index of the changed members
-	List     = "list"     // JSON objects, pushed at the tail
-	Stream   = "stream"   // entries, read by position
-	Scan     = "scan"     // every key that matches a pattern, again and again
+	List     = "list"     // JSON objects that producers push to the tail
+	Stream   = "stream"   // entries, read by their position
+	Scan     = "scan"     // every key that matches a pattern, in repeated passes
 	Capture  = "capture"  // the changed keys that match a pattern, by the replication stream
 )
 
-// Kinds lists all kinds of sources. The registry of sources has the rest of each.
+// Kinds returns all kinds of sources. source.Sources returns their complete descriptions.
 func Kinds() []Kind { return slices.Clone(kinds) }
 
-// Why a kind lacks an option of another kind of its type.
+// These texts say why a kind of source lacks an option that another kind of the same type has.
 const (
 	watermarkOnly = "only with mode: watermark; remove it"
 	hashHasFields = "only for counters with a key each, such as hits:<id>; the fields of a hash need no index: remove it"
 )
 
-// Examples of columns.
+// These are examples of the setting `columns`.
 const (
 	countersColumns = "{id: $field, views: $value}"
 	keyedColumns    = "{id: id, views: $value}"
@@ -51,16 +51,22 @@ var kinds = []Kind{
 		Name: "watermark keys", Type: Counters, Watermark: true, Key: KeyOfRow, Delivers: Increments, Keeps: true, Looks: true,
 		Columns: keyedColumns,
 		Options: map[string]string{".from.mode": "", ".from.on_decrease": "stop"},
-		Lacks:   map[string]string{".from.changed": "with mode watermark every key is looked at; remove it"},
+		Lacks:   map[string]string{".from.changed": "with mode watermark every run reads every key; remove it"},
 	},
 	{
 		Name: "hashes", Type: Hashes, Key: KeyOfRow, Indexed: true, Delivers: States,
-		Options: map[string]string{".from.changed": "", ".from.on_missing": "delete", ".from.max_pct": "", ".verify": ""},
+		Options: map[string]string{
+			".from.changed": "", ".from.on_missing": "delete", ".from.max_pct": "", ".to.adopt": "ask", ".to.keep_deleted": "",
+			".verify": "",
+		},
 	},
 	{
 		Name: "zset", Type: Zset, Key: KeyOfAll, Indexed: true, Delivers: States,
 		Columns: "{member: $member, score: $score}",
-		Options: map[string]string{".from.changed": "", ".from.on_missing": "delete", ".from.max_pct": "", ".verify": ""},
+		Options: map[string]string{
+			".from.changed": "", ".from.on_missing": "delete", ".from.max_pct": "", ".to.adopt": "ask", ".to.keep_deleted": "",
+			".verify": "",
+		},
 	},
 	{
 		Name: "list", Type: List, Key: KeyShards, Delivers: Events,
@@ -74,22 +80,24 @@ var kinds = []Kind{
 		Name: "scan", Type: Scan, Key: KeyMatched, Delivers: States, Keeps: true, Looks: true,
 		Options: map[string]string{
 			".from.value": "hash", ".from.vanished": "ignore", ".from.max_pct": "", ".to.generation": "",
-			".to.adopt": "ask", ".verify": "",
+			".to.adopt": "ask", ".to.keep_deleted": "",
+			".verify": "",
 		},
 	},
 	{
 		Name: "capture", Type: Capture, Key: KeyMatched, Delivers: States, Keeps: true,
 		Options: map[string]string{
 			".from.value": "hash", ".from.on_missing": "delete", ".from.on_flush": "stop", ".from.max_pct": "",
-			".to.adopt": "ask", ".verify": "",
+			".to.adopt": "ask", ".to.keep_deleted": "",
+			".verify": "",
 		},
 	},
 }
 
-// Types lists the types, in the order of Kinds.
+// Types returns the types of sources, in the order of the list that Kinds returns.
 func Types() []string { return typesOf(func(Kind) bool { return true }) }
 
-// TypesTaking lists the types with a kind that has the setting.
+// TypesTaking returns the types with at least one kind that has the given setting.
 func TypesTaking(setting string) []string {
 	return typesOf(func(k Kind) bool { return k.Takes(setting) })
 }

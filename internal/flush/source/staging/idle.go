@@ -9,17 +9,17 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Beside returns the live key and the keys of its stage. While none exists, no change is pending or staged and there is nothing to clean
-// up: Stage would find nothing and write nothing.
+// Beside returns the live key and the keys of its stage. While all of these keys are missing, no change is pending or staged, and nothing
+// has to be cleaned up. So the method Stage would find nothing and write nothing.
 func Beside(live string) []string {
 	k := Key{Live: live}
 	return []string{live, k.StageKey(), k.MetaKey()}
 }
 
-// BesideIndex is Beside for counters with a key each.
+// BesideIndex works like Beside, but also returns the key of the index. It is for counters that each have their own key.
 func BesideIndex(live string) []string { return append(Beside(live), Key{Live: live}.IndexKey()) }
 
-// question asks whether any of some keys exists. In a Cluster they share a slot.
+// question asks whether at least one of its keys exists. In a Cluster, all keys of a question are in the same slot.
 type question struct {
 	of   int // the index of the job
 	keys []any
@@ -28,8 +28,9 @@ type question struct {
 	err   error
 }
 
-// Idle reports for the keys of each job whether all of them are missing. It sends one command for each job, and in a Cluster for each
-// slot, all at once. false: a key exists, or that is unknown.
+// Idle reports for each job whether all of its keys are missing. It sends one command for each job, or in a Cluster one command for each
+// slot of a job. All commands are sent in one round trip. If Idle cannot find out whether the keys of a job are missing, it reports false
+// for that job.
 func Idle(ctx context.Context, s *redisconn.Store, keys [][]string) []bool {
 	asked := questions(s, keys)
 	idle := make([]bool, len(keys))
@@ -45,8 +46,8 @@ func Idle(ctx context.Context, s *redisconn.Store, keys [][]string) []bool {
 	return idle
 }
 
-// AnyExists reports whether any of some keys exists. It is true while a Cluster moves them: a run
-// finds them.
+// AnyExists reports whether at least one of the keys exists. While a Cluster moves the keys to another node, AnyExists returns true,
+// because a run can find keys that are being moved.
 func AnyExists(ctx context.Context, s *redisconn.Store, keys []string) (bool, error) {
 	asked := questions(s, [][]string{keys})
 	err := askAll(ctx, s, asked)

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { testsupport.Main(m) }
 
-// A stage keeps its first id: staging again with another one changes nothing.
+// A stage keeps its first id: staging again with another id changes nothing.
 func TestAStageIsFrozenUnderItsID(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	store := redistest.Open(t, redisconn.Options{URL: r.URL(), ClientName: "baton-test"})

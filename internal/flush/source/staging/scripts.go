@@ -11,7 +11,7 @@ import (
 //go:embed *.lua
 var luaFiles embed.FS
 
-// load makes the embedded script name.lua, which takes that many keys.
+// load loads the embedded script name.lua. The argument keys is the number of keys that the script gets.
 func load(name string, keys int) *redis.Script {
 	return redis.NewScript(keys, redisconn.Lua(luaFiles, name))
 }

@@ -1,19 +1,19 @@
--- Freezes what is pending in a live key under an id, or finds what an earlier run froze.
+-- Freezes the pending changes of a live key under an id, or finds the stage of an earlier run.
 -- KEYS: live, stage, meta
--- ARGV: new id, records a part, wanted type, another wanted type or "", job, what is large
+-- ARGV: new id, records of a part, wanted type, another wanted type or "", job, records of a large stage
 -- Reply: {"staged", id, parts, size, job}, {"nothing"}, {"wrong_type", key, type},
 --        {"orphan"}: a stage without an id, or {"lost", id}: an id without its stage
 --
--- Records a part is 0 for a source that is idempotent and removes its records one
--- by one. Its drained stage has vanished and leaves the id behind, and a stage
--- that has lost its id may simply be read again under a new one. For any other
--- source both mean that somebody else touched the keys.
--- The job of the reply is the one that has staged it, whatever it is called now.
--- Of a large stage whose records are removed one by one the last quarter is left to
--- Discard: see stage_remove. Its size is kept for that, and how many have "passed".
--- The number of parts is computed once, here: it must be the same at every reading. Parts of one that is
--- not large are cut by the order of its records. An older version, which knows parts by hash only, would
--- take others for those in the ledger, and fails at what is no number.
+-- The number of records of a part is 0 for a source that is idempotent and removes its records
+-- one by one. When all records of its stage are removed, Redis removes the stage, and the id
+-- stays. If its stage has lost the id, the stage is read again under a new id. For any other
+-- source both cases mean that another program has written to the keys.
+-- The job in the reply is the name of the job that made the stage, even if the job was renamed.
+-- If records are removed one by one, the last quarter of a large stage is left to Discard: see
+-- stage_remove. For this purpose meta has the stage's size, and counts the records that have "passed".
+-- The number of parts is computed only here, because every reading must give the same parts. A stage
+-- that is not large is cut by the order of its records. In that case "parts" is not a number, so an
+-- older version, which would cut the stage by hash into parts that differ from the ledger's, fails.
 local card = {hash = 'HLEN', set = 'SCARD', zset = 'ZCARD'}
 local part_rows = tonumber(ARGV[2])
 local one_by_one = part_rows == 0
@@ -29,7 +29,7 @@ if staged ~= 'none' then
     return {'wrong_type', KEYS[2], staged}
   end
   if meta[1] then
-    redis.call('HDEL', KEYS[3], 'passed') -- who finds it reads all that is left
+    redis.call('HDEL', KEYS[3], 'passed') -- the run that finds the stage reads all records that are left
     return {'staged', meta[1], tonumber(string.match(meta[2] or '', '^%d+')), redis.call(card[staged], KEYS[2]), meta[3] or ARGV[5]}
   end
   if not one_by_one then
@@ -49,9 +49,9 @@ else
   end
 end
 
--- The order matters if Redis refuses one of these (its user lacks a permission):
--- whatever is refused, nothing is half staged. PERSIST is the first that writes: then
--- a full memory refuses no later one.
+-- The order matters if Redis refuses one of these commands because its user lacks a permission:
+-- whichever command is refused, no stage is made in part. PERSIST is the first command that
+-- writes. It needs no memory, and after it a full memory refuses no other command.
 local source = redis.call('EXISTS', KEYS[2]) == 1 and KEYS[2] or KEYS[1]
 local size = redis.call(card[staged], source)
 local parts = one_by_one and 0 or math.ceil(size / part_rows)

@@ -1,8 +1,8 @@
--- Removes a stage and its id, if it still has that id.
+-- Removes a stage and its id, if the stage still has that id.
 -- KEYS: stage, meta
--- ARGV: id, how many records may be left in it beside those that have passed (see
---       stage_remove), or -1 for any number
--- Reply: "discarded", "stale" (the id is another one, or gone) or "kept" (something is left)
+-- ARGV: id, how many records the stage may still have besides the passed ones (see stage_remove),
+--       or -1 for any number
+-- Reply: "discarded", "stale" (the stage has another id or no id) or "kept" (the stage still has records)
 if redis.call('HGET', KEYS[2], 'id') ~= ARGV[1] then
   return 'stale'
 end
@@ -15,5 +15,5 @@ if may >= 0 then
     return 'kept'
   end
 end
-redis.call('UNLINK', KEYS[1], KEYS[2]) -- one command: both, or if it is refused none
+redis.call('UNLINK', KEYS[1], KEYS[2]) -- one command, so that both keys are removed, or none if Redis refuses it
 return 'discarded'

@@ -1,4 +1,4 @@
--- Counts what is staged beside a key, whatever type of source has staged it.
+-- Counts the staged records of a key, whatever type of source has staged them.
 -- KEYS: stage, meta, staged index
 -- Reply: {count, id or "", job or ""}
 local card = {hash = 'HLEN', set = 'SCARD', zset = 'ZCARD', list = 'LLEN'}

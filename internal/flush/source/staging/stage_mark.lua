@@ -1,16 +1,15 @@
--- Enters ids into an index of changes, as a producer would, for rows that are to be
--- flushed again.
+-- Adds ids to an index of changes, as a producer would, so that their rows are flushed again.
 -- KEYS: live, stage, meta
--- ARGV: new id, job, member... (at most 400: Redis serves nobody else meanwhile)
+-- ARGV: new id, job, member... (at most 400, because Redis serves no other client while the script runs)
 -- Reply: {"live"}, {"staged"} or {"wrong_type", key, type}
 --
--- A live index that is there says itself whether its producers use a set or a sorted
--- set. One that is not must not be made in the wrong type: their next command would
--- fail. The stage tells, if it once was the live index. If nothing tells, the ids
--- become a stage of their own, or join one that was made here before. That gets a
--- new id: a run that reads it under the old one then removes nothing more from it, for
--- it might remove what it has read before the mark, and fails; the next one begins
--- anew.
+-- If the live index exists, its type shows whether the producers use a set or a sorted set.
+-- If it is missing, it must not be created with the wrong type, because the next command of
+-- a producer would fail. The type of the stage shows the right type if the stage was once
+-- the live index. If the type is unknown, the ids become a new stage, or are added to a
+-- stage that this script made before. That stage gets a new id. Therefore a run that reads
+-- the stage under the old id removes nothing more from it and fails; otherwise it might
+-- remove an id whose row it has read before the mark. The next run reads the stage again.
 local live = redis.call('TYPE', KEYS[1]).ok
 local stage = redis.call('TYPE', KEYS[2]).ok
 for i, found in ipairs({live, stage}) do
@@ -33,8 +32,8 @@ if like == 'set' then
   redis.call('SADD', KEYS[1], unpack(ARGV, 3))
   return {'live'}
 end
--- Scores are the producers' own, most likely times in a unit of theirs: the highest one
--- is the nearest to now. What waits already keeps its place.
+-- Only the producers know the meaning of scores. Most likely they are times, so the highest
+-- score is the nearest to the present. Ids that are already in the index keep their score.
 local newest = redis.call('ZREVRANGE', from, 0, 0, 'WITHSCORES')[2]
 local args = {}
 for i = 3, #ARGV do

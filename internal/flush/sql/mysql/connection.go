@@ -6,14 +6,14 @@ import (
 	"net"
 )
 
-// connection is one of the driver, with the line that it is on: see stdsql.Cutter.
+// connection is a connection of the MySQL driver, together with its network connection. It implements stdsql.Cutter.
 type connection struct {
 	driverConn
-	line net.Conn
+	netConn net.Conn
 }
 
 // Cut implements stdsql.Cutter.
-func (c connection) Cut() { _ = c.line.Close() } // it may be closed already
+func (c connection) Cut() { _ = c.netConn.Close() } // the connection may be closed already
 
 // driverConn lists the interfaces of database/sql that the driver's connections implement.
 type driverConn interface {
@@ -28,14 +28,14 @@ type driverConn interface {
 	driver.Validator
 }
 
-// lineKey is of a *net.Conn in a context.
-type lineKey struct{}
+// netConnKey is the key under which a context contains a *net.Conn.
+type netConnKey struct{}
 
-// dial dials as the driver does by default. It stores the connection in the context's pointer.
+// dial connects as the driver does by default. If the context contains a *net.Conn, dial stores the new network connection there.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var dialer net.Dialer
 	line, err := dialer.DialContext(ctx, network, address)
-	if into, ok := ctx.Value(lineKey{}).(*net.Conn); ok {
+	if into, ok := ctx.Value(netConnKey{}).(*net.Conn); ok {
 		*into = line
 	}
 	return line, err

@@ -17,11 +17,11 @@ import (
 	"baton/internal/flush/sql/stdsql"
 )
 
-// quote quotes in every sql_mode.
+// quote is the quotation mark for identifiers. It is valid in every sql_mode.
 const quote sql.Quote = "`"
 
-// database is MySQL or MariaDB. What differs between the two is in comments that
-// only one of them executes, in queries.sql.
+// database is MySQL or MariaDB. Statements that differ between the two servers are in queries.sql, in comments that only one of the servers
+// executes.
 type database struct{ *stdsql.DB }
 
 func open(s sql.Setup) (sql.Database, error) {
@@ -36,10 +36,10 @@ func open(s sql.Setup) (sql.Database, error) {
 	config.InterpolateParams = false
 	config.MultiStatements = false
 	config.AllowAllFiles = false
-	config.MaxAllowedPacket = 0 // ask the server: it closes the connection if a packet is larger
+	config.MaxAllowedPacket = 0 // 0 makes the driver ask the server, which closes a connection that sends a larger packet
 	config.ParseTime = false
 	config.Loc = time.UTC
-	config.Logger = &mysql.NopLogger{} // every error is returned, too
+	config.Logger = &mysql.NopLogger{} // errors need no log, because they are also returned
 	if config.Timeout == 0 {
 		config.Timeout = s.Limits.Statement
 	}
@@ -75,7 +75,7 @@ func open(s sql.Setup) (sql.Database, error) {
 	return db, nil
 }
 
-// sessionConnector sets up every new connection.
+// sessionConnector makes connections, and sets up every new connection.
 type sessionConnector struct {
 	driver.Connector
 	setUp func(ctx context.Context, conn driver.Conn) error
@@ -83,7 +83,7 @@ type sessionConnector struct {
 
 func (c sessionConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	var line net.Conn
-	conn, err := c.Connector.Connect(context.WithValue(ctx, lineKey{}, &line))
+	conn, err := c.Connector.Connect(context.WithValue(ctx, netConnKey{}, &line))
 	if err != nil {
 		return nil, err
 	}
@@ -99,14 +99,14 @@ func execOn(ctx context.Context, conn driver.Conn, query string) error {
 	return err
 }
 
-// isGalera reports whether the server replicates by Galera: MariaDB with wsrep, Percona
-// XtraDB Cluster. Others answer the query with no row.
+// isGalera reports whether the server replicates by Galera, as MariaDB with wsrep and Percona XtraDB Cluster do. Other servers return no
+// row.
 func isGalera(ctx context.Context, conn driver.Conn, query string) (yes bool, err error) {
 	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, query, nil)
 	if err != nil {
 		return false, err
 	}
-	defer rows.Close() // nothing of it is left to read
+	defer rows.Close() // no row is left to read
 	setting := make([]driver.Value, 2)
 	switch err := rows.Next(setting); {
 	case errors.Is(err, io.EOF):
@@ -119,8 +119,8 @@ func isGalera(ctx context.Context, conn driver.Conn, query string) (yes bool, er
 
 func (d database) Absent(*sql.Report) bool { return false }
 
-// Ping also asks a server of a cluster whether it is with the majority: one that is not
-// still answers pings, and refuses all else.
+// Ping also asks a server of a cluster whether it belongs to the majority: a server outside the majority still answers pings, but
+// refuses everything else.
 func (d database) Ping(ctx context.Context) error {
 	if err := d.DB.Ping(ctx); err != nil || !d.Certified() {
 		return err
@@ -130,7 +130,8 @@ func (d database) Ping(ctx context.Context) error {
 		return err
 	}
 	if !on(ready) {
-		return fmt.Errorf("%w: the server is not with the majority of its Galera cluster (wsrep_ready is %s)", flush.ErrTransient, ready)
+		return fmt.Errorf("%w: the server is cut off from the majority of its Galera cluster "+
+			"(wsrep_ready is %s)", flush.ErrTransient, ready)
 	}
 	return nil
 }
@@ -142,8 +143,8 @@ func errorNumber(err error) uint16 {
 	return 0
 }
 
-// judge goes by the server's error numbers. Above 1900 MySQL and MariaDB use some of them
-// for different errors; judge lists none that would match the wrong error.
+// judge returns the verdict about an error by the server's error number. Some numbers above 1900 mean different errors in MySQL and
+// MariaDB. judge contains no number that would match the wrong error.
 func judge(err error) sql.Verdict {
 	if unheld(err) {
 		return sql.Refused
@@ -151,22 +152,22 @@ func judge(err error) sql.Verdict {
 	switch errorNumber(err) {
 	case 0:
 		return judgeDriver(err)
-	case 1105: // "unknown", with a text
+	case 1105: // "unknown" error with a text
 		if strings.Contains(err.Error(), "max_allowed_packet") {
 			return sql.Refused
 		}
 	case 1048, // NULL in a NOT NULL column
 		1062,       // another unique index
-		1264, 1690, // out of range, also of a sum
+		1264, 1690, // out of range, also for a sum
 		1265, 1292, 1366, 1367, 1411, 1525, // wrong value
 		1406,       // too long
 		1451, 1452, // foreign key
 		1644,       // SIGNAL in a trigger
-		1118,       // too much for the log
+		1118,       // too large for the log
 		1416,       // geometry
-		1761, 1762, // foreign key, by way of a duplicate
+		1761, 1762, // foreign key, because of a duplicate
 		1172, 1242, 1339, // errors of triggers and generated columns
-		1526, 1591, 1748, 1863, // no partition for it
+		1526, 1591, 1748, 1863, // no partition for the row
 		3140, 3141, 3156, 3157, 3158, // JSON
 		3819, 4025, // CHECK, of MySQL and of MariaDB
 		1301, 1153: // longer than max_allowed_packet
@@ -180,12 +181,12 @@ func judge(err error) sql.Verdict {
 		1158, 1159, 1160, 1161, // network
 		1180,       // COMMIT failed
 		1290, 1792, // read-only server, read-only transaction
-		1317, 1969, 3024, // interrupted; statement timeouts of both
+		1317, 1969, 3024, // interrupted; statement timeouts of both servers
 		1836, 1637, // read-only mode; too many transactions
-		4031, 2006, 2013: // idle for too long; gone
+		4031, 2006, 2013: // idle for too long; server has gone away
 		return sql.Passing
 	}
-	// The standard's classes: wrong data, a broken constraint, a trigger's error.
+	// The standard defines these classes: wrong data, a broken constraint, a trigger's error.
 	switch class(err) {
 	case "22", "23", "45":
 		return sql.Refused
@@ -193,7 +194,8 @@ func judge(err error) sql.Verdict {
 	return sql.Lasting
 }
 
-// rolledBack is true of a refused statement: it waited for too long, met a deadlock, or may not write.
+// rolledBack reports whether the server has refused a statement that waited for too long, met a deadlock, or tried to write without being
+// allowed to.
 func rolledBack(err error) bool {
 	n := errorNumber(err)
 	return n == 1205 || n == 1213 || isReadOnly(n)
@@ -201,7 +203,7 @@ func rolledBack(err error) bool {
 
 func isReadOnly(n uint16) bool { return n == 1290 || n == 1792 || n == 1836 }
 
-// hint says where to look for a setting that forbids to write.
+// hint says where to find the setting that forbids writing, for an error that such a setting causes.
 func hint(err error) string {
 	if isReadOnly(errorNumber(err)) {
 		return sql.AskDoctor
@@ -209,20 +211,20 @@ func hint(err error) string {
 	return ""
 }
 
-// unheld reports whether an error is about a key with letters that its column's character set lacks: no row has it.
-// Only errors about a parameter of a statement count, not those about a comparison in a trigger.
+// unheld reports whether an error means that a key contains characters that its column's character set lacks, so no row has the key. Only
+// errors about a parameter of a statement count, not errors about a comparison in a trigger.
 func unheld(err error) bool {
 	switch errorNumber(err) {
-	case 1267, 1270: // of one and of two keys
+	case 1267, 1270: // for one key and for two keys
 		return strings.Contains(err.Error(), ",COERCIBLE)")
-	case 1271, // of more
-		3854, 3988: // of MySQL
+	case 1271, // for more keys
+		3854, 3988: // in MySQL
 		return true
 	}
 	return false
 }
 
-// class is the class of the error's SQLSTATE.
+// class returns the first two characters of the error's SQLSTATE, which classify the error.
 func class(err error) string {
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		return string(e.SQLState[:2])
@@ -230,7 +232,7 @@ func class(err error) string {
 	return ""
 }
 
-// judgeDriver judges errors that are not the server's.
+// judgeDriver returns the verdict about an error that does not come from the server.
 func judgeDriver(err error) sql.Verdict {
 	var wrong *sql.WrongValue
 	var network *net.OpError

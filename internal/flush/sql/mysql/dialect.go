@@ -12,27 +12,26 @@ import (
 //go:embed queries.sql preflight.sql migrations
 var embedded embed.FS
 
-// Dialect is that of MySQL and MariaDB.
+// Dialect returns the dialect of MySQL and MariaDB.
 func Dialect() *sql.Dialect {
 	return &sql.Dialect{
 		Files: embedded,
 		Form:  form,
 		Goose: "mysql",
 		Quote: quote,
-		Words: sql.Words{
+		Fragments: sql.Fragments{
 			Now: "UTC_TIMESTAMP(6)",
 			Ago: "UTC_TIMESTAMP(6) - INTERVAL ? SECOND",
-			At:  "at",
-			// Not FOR SHARE: MariaDB lacks it, and MySQL has both.
+			At:  "%s",
+			// FOR SHARE is not used, because MariaDB lacks it. MySQL has both forms.
 			Share:    " LOCK IN SHARE MODE",
 			Update:   " FOR UPDATE",
 			Contains: "INSTR(%s, ?) > 0",
 		},
 		Open:   open,
 		Column: style,
-		// Keys of Redis differ in case and in blanks at the end. By default a server treats
-		// such texts as equal. MySQL and MariaDB have different names for the collation that
-		// tells them apart.
+		// Keys of Redis may differ only in case or in trailing blanks. By default a server treats such texts as equal. MySQL and MariaDB
+		// have different names for the collation that distinguishes them.
 		TableOptions: " ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 /*M! COLLATE utf8mb4_nopad_bin */ /*!80017 COLLATE utf8mb4_0900_bin */",
 		OwnText:      "varchar(255)",
 		List:         stdsql.ListOfValues,
@@ -46,11 +45,11 @@ func Dialect() *sql.Dialect {
 	}
 }
 
-// keyChars is the length of a text in a key of MySQL, which has none without one.
+// keyChars is the length of a text column in a key, because MySQL requires a length there.
 const keyChars = 255
 
-// style has a JSON and a UUID for MariaDB and for MySQL, which have them not alike:
-// one is a long text that has to be JSON, the other 36 characters.
+// style returns the type of a column. MariaDB and MySQL have different types for JSON and UUID, so for them style chooses types that both
+// servers have. JSON becomes a long text that must be JSON, and a UUID becomes a text of 36 characters.
 func style(c row.Column, key bool) (row.Column, bool) {
 	column, ok := map[row.Kind]row.Column{
 		row.KindInteger:   {DBType: "bigint", Bits: 64},
@@ -73,7 +72,7 @@ func style(c row.Column, key bool) (row.Column, bool) {
 	case key && c.Kind == row.KindJSON:
 		return column, false
 	case c.Kind == row.KindUUID:
-		column.Kind = row.KindText // its kind in the catalogue
+		column.Kind = row.KindText // the kind that the catalogue shows
 	}
 	return column, ok
 }

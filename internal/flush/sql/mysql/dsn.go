@@ -10,20 +10,21 @@ import (
 	"baton/internal/text"
 )
 
-// The errors quote nothing of the DSN: what makes one unreadable is often the password.
+// form is the form of a DSN that error messages about a DSN show. These messages quote no part of the DSN itself, because the password is
+// often the part that makes a DSN unreadable.
 const form = "user:password@tcp(host:3306)/database, the password as it is, without percent-encoding"
 
 var (
 	errDSN  = errors.New("the DSN cannot be read: use " + form)
-	errHost = errors.New("the part of the DSN in tcp(…) is no host and port: use " + form)
-	errTLS  = errors.New("the DSN has a parameter of TLS that is another driver's: write tls=true, or tls=skip-verify to " +
+	errHost = errors.New("the part of the DSN in tcp(…) is not a host and port: use " + form)
+	errTLS  = errors.New("the DSN has a TLS parameter of another driver: write tls=true, or tls=skip-verify to " +
 		"trust every certificate")
 )
 
-// readDSN reads the form of the driver.
+// readDSN parses a DSN in the form of the MySQL driver.
 func readDSN(dsn string) (config *mysql.Config, err error) {
 	defer func() {
-		if recover() != nil { // the driver's way to refuse strict=
+		if recover() != nil { // the driver panics for a wrong strict=
 			config, err = nil, errDSN
 		}
 	}()
@@ -32,7 +33,7 @@ func readDSN(dsn string) (config *mysql.Config, err error) {
 	if err != nil {
 		return nil, errDSN
 	}
-	for name := range config.Params { // the driver would set them on the server
+	for name := range config.Params { // the driver would set these parameters on the server
 		if name = strings.ToLower(name); strings.HasPrefix(name, "ssl") || strings.HasPrefix(name, "usessl") {
 			return nil, errTLS
 		}

@@ -64,9 +64,8 @@ func TestChunksOfAMySQLStatement(t *testing.T) {
 	}
 }
 
-// MySQL answers with a duplicate key where others insert nothing. Whatever else keeps an entry
-// out of the ledger, above all another transaction that is waited for in vain, says nothing of
-// whether its part was applied.
+// MySQL reports a duplicate key where other databases insert nothing. Any other error of the insert, above all a lock timeout, does not say
+// whether the part was applied.
 func TestOnlyADuplicateKeyOfMySQLMeansThatAPartWasApplied(t *testing.T) {
 	db, err := open(sql.Setup{DSN: "app@tcp(127.0.0.1:1)/app", MaxConns: 1})
 	if err != nil {
@@ -80,7 +79,8 @@ func TestOnlyADuplicateKeyOfMySQLMeansThatAPartWasApplied(t *testing.T) {
 	}
 }
 
-// Statements note their position, which takes long, only where the server's numbers of rows are missing or look wrong.
+// Statements record the position of their rows only if the server's numbers of rows are missing or look wrong, because recording takes
+// long.
 func TestWhenStatementsNoteTheirPosition(t *testing.T) {
 	type refused struct{ number, rows, times int }
 	for name, c := range map[string]struct {
@@ -90,12 +90,12 @@ func TestWhenStatementsNoteTheirPosition(t *testing.T) {
 		"nothing was refused":                 {nil, false},
 		"numbers":                             {[]refused{{7, 64, 100}}, false},
 		"no number":                           {[]refused{{7, 64, 100}, {0, 64, 1}}, true},
-		"always the first":                    {[]refused{{1, 64, mostDoubts}}, true},
-		"the first a few times":               {[]refused{{1, 64, mostDoubts - 1}, {7, 64, 1}, {1, 64, mostDoubts - 1}}, false},
+		"always the first":                    {[]refused{{1, 64, maxBadRowNumbers}}, true},
+		"the first a few times":               {[]refused{{1, 64, maxBadRowNumbers - 1}, {7, 64, 1}, {1, 64, maxBadRowNumbers - 1}}, false},
 		"always the first of small pieces":    {[]refused{{1, doubtedRows - 1, 100}}, false},
 		"no number once, and numbers then on": {[]refused{{0, 64, 1}, {7, 64, 100}}, true},
 	} {
-		var d doubts
+		var d badRowNumbers
 		for _, r := range c.refused {
 			for range r.times {
 				d.weigh(r.number, r.rows)

@@ -62,62 +62,63 @@ func checkVersion(version string, r *sql.Report) {
 	}
 }
 
-// durability judges the loss in a crash of the server or its host.
+// durability checks which commits are lost in a crash of the server or its host.
 func durability(s map[string]string, r *sql.Report) {
 	switch f := s["innodb_flush_log_at_trx_commit"]; f {
-	case "", "1", "3": // MariaDB's 3 syncs twice
+	case "", "1", "3": // MariaDB's 3 syncs twice per commit
 	default:
 		crash := "a crash of its host"
 		if f == "0" {
 			crash = "a crash of the server"
 		}
-		r.Add(finding.SeverityError, "innodb_flush_log_at_trx_commit is "+f, crash+" loses the last second, or more, of "+sql.GoneForGood,
+		r.Add(finding.LogNotFlushed, "innodb_flush_log_at_trx_commit is "+f, crash+" loses the last second, or more, of "+sql.GoneForGood,
 			"SET GLOBAL innodb_flush_log_at_trx_commit = 1, and the same in my.cnf")
 	}
 	if n, ok := s["sync_binlog"]; ok && on(s["log_bin"]) && n != "1" {
-		r.Add(finding.SeverityError, "the binary log is on, and sync_binlog is "+n,
-			"recovery rolls back what the binary log on disk does not have: a crash of the host loses the last of the "+
-				""+sql.GoneForGood+", and replicas go their own way",
+		r.Add(finding.BinlogNotSynced, "the binary log is on, and sync_binlog is "+n,
+			"recovery rolls back transactions that the binary log on disk does not have, so a crash of the host loses the last of the "+
+				""+sql.GoneForGood+", and the data of replicas differs from then on",
 			"SET GLOBAL sync_binlog = 1, and the same in my.cnf")
 	}
 	if w, ok := s["innodb_doublewrite"]; ok && (strings.EqualFold(w, "DETECT_ONLY") ||
 		!on(w) && !strings.EqualFold(w, "DETECT_AND_RECOVER")) {
-		r.Add(finding.SeverityWarning, "innodb_doublewrite is "+w,
+		r.Add(finding.NoDoublewrite, "innodb_doublewrite is "+w,
 			"a page that is half written when the power fails stays damaged, unless the file system writes pages whole (ZFS does)",
 			"set innodb_doublewrite = ON in my.cnf, and restart the server")
 	}
 	if strings.EqualFold(s["binlog_format"], "STATEMENT") && on(s["log_bin"]) {
-		r.Add(finding.SeverityError, "binlog_format is STATEMENT",
+		r.Add(finding.StatementBinlog, "binlog_format is STATEMENT",
 			"InnoDB refuses to write at baton's isolation level, READ COMMITTED: every batch fails",
 			"SET GLOBAL binlog_format = 'ROW' (or MIXED), and the same in my.cnf")
 	}
-	several := "two nodes that write through different servers do not see each other's fence: a leader that was deposed could still commit"
+	several := "nodes that write through different servers do not see each other's fence, so a former leader could still commit"
 	if on(s["wsrep_on"]) {
-		r.Add(finding.SeverityInfo, "the server is part of a Galera cluster",
-			"nodes of baton may write through different servers: each batch also writes the job's fence, so of a batch and a take-over "+
-				"only the earlier one commits. "+
-				"Lanes of a job commit one after the other, and a proxy that spreads one node's connections has them undo each other's "+
-				"work", "let each node have one server")
+		r.Add(finding.Galera, "the server is part of a Galera cluster",
+			"nodes of baton may write through different servers, because each batch also writes the job's fence: if a batch "+
+				"and a take-over "+
+				"meet, only the earlier one commits. "+
+				"Lanes of a job commit one after the other. If a proxy spreads one node's connections over servers, its transactions undo "+
+				"each other's work", "let each node write to one server only")
 	}
 	if s["group_replication_group_name"] != "" && !on(s["group_replication_single_primary_mode"]) {
-		r.Add(finding.SeverityWarning, "the server is part of a group with several primaries", several,
+		r.Add(finding.SeveralPrimaries, "the server is part of a group with several primaries", several,
 			"let all nodes of baton write to the same server, or use single-primary mode")
 	}
 }
 
-// writable checks that the server accepts writes, and the session our settings.
+// writable checks that the server accepts writes, and that the session accepts our settings.
 func writable(s map[string]string, r *sql.Report) {
 	for _, name := range []string{"super_read_only", "read_only", "innodb_read_only", "transaction_read_only", "tx_read_only"} {
 		if on(s[name]) {
-			r.Add(finding.SeverityError, name+" is on: the server is read-only, because it is a replica, or somebody froze it",
-				sql.FailsForNow+". A user with more rights would write to a replica only, and its source would not get the rows",
+			r.Add(finding.ReadOnly, name+" is on: the server is read-only, because it is a replica, or an operator froze it",
+				sql.FailsForNow+". A user with more rights could write to a replica, but the primary would not get these rows",
 				"put the primary into the dsn; or SET GLOBAL "+name+" = 0 when the maintenance is over")
 			return
 		}
 	}
 	if s["autocommit"] != "" && !on(s["autocommit"]) {
-		r.Add(finding.SeverityWarning, "the session's settings are not what baton asks for: a proxy drops them", sql.HoldsUp,
-			"connect without the proxy, or switch its multiplexing off for this user")
+		r.Add(finding.LostSession, "the session's settings are not what baton asks for: a proxy drops them", sql.HoldsUp,
+			"connect without the proxy, or disable the proxy's multiplexing for this user")
 	}
 }
 
@@ -135,7 +136,7 @@ func (d database) ownTables(ctx context.Context, q sql.Queries, r *sql.Report) {
 		r.Unchecked("the rights to baton's tables", err)
 		return
 	}
-	const all = 7
+	const all = 8 // the names in own_tables
 	if len(there) < all {
 		if err := d.prepares(ctx, q["own_create"]); err != nil {
 			denied(r, "may not create baton's tables", err,
@@ -155,7 +156,7 @@ func (d database) ownTables(ctx context.Context, q sql.Queries, r *sql.Report) {
 	}
 }
 
-// prepares makes the server prepare a statement, which checks its rights, and does not execute it.
+// prepares makes the server prepare a statement without executing it. The server then checks the rights for the statement.
 func (d database) prepares(ctx context.Context, text string) error {
 	statement, err := d.Pool.PrepareContext(ctx, text)
 	if err != nil {
@@ -164,7 +165,7 @@ func (d database) prepares(ctx context.Context, text string) error {
 	return statement.Close()
 }
 
-// denied adds findings of missing rights. The server names them.
+// denied adds findings about missing rights to the report. The errors of the server name the rights.
 func denied(r *sql.Report, what string, err error, remedy string) {
 	var texts []string
 	for _, one := range unjoin(err) {
@@ -175,10 +176,10 @@ func denied(r *sql.Report, what string, err error, remedy string) {
 		}
 		texts = append(texts, refusal.Message)
 	}
-	r.Add(finding.SeverityError, "this user "+what+": "+strings.Join(texts, "; "), sql.FailsForNow, remedy)
+	r.Add(finding.Denied, "this user "+what+": "+strings.Join(texts, "; "), sql.FailsForNow, remedy)
 }
 
-// deniedNumber recognises "access denied" to a database, a table, a column and a statement.
+// deniedNumber reports whether an error number of the server means that access to a database, a table, a column or a statement is denied.
 func deniedNumber(n uint16) bool {
 	return n == 1044 || n == 1142 || n == 1143 || n == 1227 || n == 1370
 }
@@ -215,12 +216,11 @@ func (d database) InspectTable(ctx context.Context, q sql.Queries, t sql.Preflig
 		return
 	}
 	r.OtherUnique(t.Plan, indexes, finding.SeverityWarning,
-		"INSERT … ON DUPLICATE KEY UPDATE reacts to every unique index, and would change the row that it comes upon, so baton has such "+
-			"a row refused: ")
+		"INSERT … ON DUPLICATE KEY UPDATE reacts to every unique index, and would change another row, so baton makes the database refuse "+
+			"such a row: ")
 }
 
-// narrow adds the finding of texts whose character set lacks characters: utf8, which is utf8mb3, has
-// no emoji.
+// narrow adds a finding if the character set of a text column lacks characters. For example utf8, which means utf8mb3, has no emoji.
 func (d database) narrow(ctx context.Context, q sql.Queries, t sql.PreflightTable, r *sql.Report) {
 	name := t.Plan.Table.Name
 	schema, table := quote.Schema(name)
@@ -241,14 +241,14 @@ func (d database) narrow(ctx context.Context, q sql.Queries, t sql.PreflightTabl
 		}
 	}
 	if len(narrow) > 0 {
-		r.Add(finding.SeverityWarning, fmt.Sprintf("columns of table %s cannot hold every character, an emoji say: %s", name,
+		r.Add(finding.NarrowColumns, fmt.Sprintf("columns of table %s cannot hold every character, an emoji say: %s", name,
 			strings.Join(narrow, ", ")),
 			"a record with such a character becomes a dead letter",
 			fmt.Sprintf("ALTER TABLE %s CONVERT TO CHARACTER SET utf8mb4", quote.Table(name)))
 	}
 }
 
-// statements take the same rights as those of a flush.
+// statements returns statements that need the same rights as a flush.
 func statements(t sql.PreflightTable) []string {
 	table := quote.Table(t.Plan.Table.Name)
 	var names, key, set []string
@@ -277,6 +277,9 @@ func statements(t sql.PreflightTable) []string {
 		all = append(all, "SELECT "+strings.Join(key, ", ")+" FROM "+table+where)
 		if t.Delete {
 			all = append(all, "DELETE FROM "+table+where)
+		}
+		if t.Keep {
+			all = append(all, "SELECT * FROM "+table+where+" FOR UPDATE")
 		}
 	}
 	return all

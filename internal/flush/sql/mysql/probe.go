@@ -8,11 +8,11 @@ import (
 	"baton/internal/flush/sql/stdsql"
 )
 
-// probe asks by one statement whether any of some rows might be written. INSERT IGNORE writes every
-// row that INSERT would write, and others. If it writes no row, INSERT would write none. The caller
-// undoes its writes.
+// probe finds out by one statement whether any of the task's rows might be written. INSERT IGNORE writes every row that INSERT would write,
+// and may write more rows. If it writes no row, INSERT would also write no row. The caller undoes the writes of probe.
 //
-// It does not find rows that could be updated and not inserted: those have to exist.
+// INSERT IGNORE does not write rows that could be updated but not inserted. Such rows must exist in the table, so for a task with Update,
+// probe first looks for existing rows.
 func probe(ctx context.Context, s *stdsql.Session, t sql.Task) (touched int64, err error) {
 	n := 1
 	for n < len(t.Rows) {
@@ -22,7 +22,7 @@ func probe(ctx context.Context, s *stdsql.Session, t sql.Task) (touched int64, e
 		return int64(len(t.Rows)), nil
 	}
 	rows := t.Rows
-	for len(rows) < n { // few statements, each prepared once
+	for len(rows) < n { // so that there are few statements, each prepared once
 		rows = append(rows, t.Rows[0])
 	}
 	if t.Update {

@@ -1,11 +1,10 @@
 -- name: session
--- STRICT_ALL_TABLES: a value that does not fit is an error, never cut.
--- NO_AUTO_VALUE_ON_ZERO: a 0 stays 0. autocommit, completion_type: a statement or a
--- COMMIT does just that, whatever the server's defaults are. The limits: MariaDB knows its own in its
--- own comments, MySQL those in the other ones; they throw off a leader that froze
--- inside a transaction. A limit of the server, or of the user, stays if it is less than ours; whether
--- transactions may write is the server's decision alone. CAST: MySQL takes no decimal for a limit, and LEAST makes one of an
--- unsigned number and a signed one.
+-- STRICT_ALL_TABLES makes a value that does not fit an error, so that the server never cuts a value. With
+-- NO_AUTO_VALUE_ON_ZERO a 0 stays 0. autocommit and completion_type have their usual values, whatever the server's defaults
+-- are. The time limits end the transaction of a leader that froze. MariaDB reads its limits in the first comment, and MySQL
+-- reads its limits in the second comment. A limit of the server or the user stays if it is less than ours. Whether
+-- transactions may write is not set here, because only the server decides that. CAST is needed because MySQL accepts no
+-- decimal number as a limit, and LEAST of an unsigned and a signed number is a decimal number.
 SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION',
     time_zone = '+00:00',
     foreign_key_checks = 1,
@@ -19,9 +18,9 @@ SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ZERO_IN_DATE,
         wait_timeout = CAST(LEAST(@@wait_timeout, {idle_seconds}) AS UNSIGNED) */
 
 -- name: isolation
--- No gap locks, so that batches and the application wait less for each other.
--- Nothing here relies on reading the same thing twice, and every check is a
--- locking read, which sees the newest row at any level.
+-- At this level there are no gap locks, so batches and the application wait less for each other.
+-- No statement of baton needs repeatable reads, and every check is a locking read, which sees the
+-- newest row at any level.
 SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED
 
 -- name: galera
@@ -31,8 +30,8 @@ SHOW VARIABLES LIKE 'wsrep_on'
 SHOW STATUS LIKE 'wsrep_ready'
 
 -- name: galera_session
--- Each transaction begins, and each single statement runs, when this server has applied
--- what the others had committed by then.
+-- Each transaction and each single statement begins only after this server has applied all
+-- transactions that the other servers have committed before.
 SET SESSION wsrep_sync_wait = 1
 
 -- name: fence_write
@@ -42,26 +41,29 @@ UPDATE {prefix}fence SET writes = writes + 1 WHERE job = ? AND epoch = ? AND own
 START TRANSACTION
 
 -- name: fence_insert
--- Here and below the error of a duplicate tells that it is there.
+-- In this insert and the inserts below, the error about a duplicate key means that the row exists.
 INSERT INTO {prefix}fence (job, epoch, owner, node_id, lease_ms, lock_key, taken_at) VALUES (?, ?, ?, ?, ?, ?, {now})
 
 -- name: position_insert
 INSERT INTO {prefix}position (job, shard, position) VALUES (?, ?, ?)
 
 -- name: ledger_insert
--- A plain INSERT: with INSERT IGNORE a value that is too long would be cut.
+-- This is a plain INSERT, because INSERT IGNORE would cut a value that is too long.
 INSERT INTO {prefix}ledger (job, batch_id, part, `rows`, applied_at) VALUES (?, ?, ?, ?, {now})
 
 -- name: newest_batch
 INSERT INTO {prefix}position (job, shard, position) VALUES (?, ?, ?) ON DUPLICATE KEY UPDATE position = VALUES(position)
 
 -- name: prune
--- See Prune for why the newest batch of a shard stays.
+-- The comment of Prune gives the reason why the newest batch of a shard stays.
 DELETE FROM {prefix}ledger
 WHERE applied_at < {ago}
   AND NOT EXISTS (SELECT 1 FROM {prefix}position AS p WHERE p.job = {prefix}ledger.job AND p.position = {prefix}ledger.batch_id)
   AND NOT EXISTS (SELECT 1 FROM {prefix}fence AS f WHERE f.job = {prefix}ledger.job AND f.lock_key <> '' AND f.lock_key <> ?)
-ORDER BY applied_at LIMIT 1000
+ORDER BY applied_at LIMIT ?
+
+-- name: kept_prune
+DELETE FROM {prefix}deleted WHERE keep_until < {now} ORDER BY keep_until LIMIT ?
 
 -- name: dead_insert
 INSERT INTO {prefix}dead_letter (id, job, batch_id, record, error, at) VALUES (?, ?, ?, ?, ?, {now})
@@ -95,7 +97,7 @@ LEFT JOIN information_schema.engines e ON e.engine = t.engine
 WHERE t.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND t.table_name = ?
 
 -- name: table_id
--- TRUNCATE keeps the time of creation and takes another id. MySQL 8 has no table of this name.
+-- TRUNCATE gives the table a new id, but keeps its time of creation. MySQL 8 has no innodb_sys_tables.
 SELECT table_id FROM information_schema.innodb_sys_tables WHERE name = CONCAT(?, '/', ?)
 
 -- name: table_id_mysql
@@ -113,8 +115,8 @@ FROM information_schema.columns WHERE table_schema = ? AND table_name = ?
 ORDER BY ordinal_position
 
 -- name: unique
--- MariaDB adds the end of a row's version to each unique index of a table WITH SYSTEM VERSIONING. Of the rows of today it
--- is the same.
+-- In a table WITH SYSTEM VERSIONING, MariaDB adds the column with the end of a row's version to each unique index. All present
+-- rows have the same value in this column, so the query skips the column.
 SELECT index_name, column_name, sub_part IS NOT NULL OR column_name IS NULL
 FROM information_schema.statistics s
 WHERE table_schema = ? AND table_name = ? AND non_unique = 0
@@ -127,9 +129,15 @@ SELECT table_name FROM information_schema.tables
 WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') LIMIT 1000
 
 -- name: note_refused_row
--- Of MariaDB from 10.7 on: which row of a statement the error is about.
+-- MariaDB 10.7 and later report the number of the row that the error is about.
 GET DIAGNOSTICS CONDITION 1 @baton_row = ROW_NUMBER
 
 -- name: noted_row
--- The row that was noted so, or by a statement that counts its rows.
+-- This returns the row that note_refused_row, or a statement that counts its rows, has recorded.
 SELECT COALESCE(@baton_row, 0)
+
+-- name: kept_restore
+-- A kept row may contain dates that the mode of our sessions refuses, such as 0000-00-00. MariaDB reads the mode of this statement in the
+-- first comment, and MySQL 8 reads it in the second comment.
+/*M!100301 SET STATEMENT sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES' FOR */
+INSERT /*+ SET_VAR(sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES') */ INTO %[1]s (%[2]s) VALUES (%[3]s)

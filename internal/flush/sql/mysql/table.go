@@ -32,9 +32,9 @@ func (d database) Table(ctx context.Context, name string) (row.Table, error) {
 	case err != nil:
 		return row.Table{}, err
 	case kind != "BASE TABLE" && kind != "SYSTEM VERSIONED":
-		return row.Table{}, fmt.Errorf("%w: %s is a %s and cannot be flushed into", flush.ErrNoTable, name, strings.ToLower(kind))
+		return row.Table{}, fmt.Errorf("%w: %s is a %s, but baton can write only to tables", flush.ErrNoTable, name, strings.ToLower(kind))
 	case transactional != "YES":
-		return row.Table{}, fmt.Errorf("table %s has engine %s, which has no transactions: nothing could be rolled back. ALTER TABLE "+
+		return row.Table{}, fmt.Errorf("table %s has engine %s, which has no transactions, so nothing could be rolled back: ALTER TABLE "+
 			"%s ENGINE=InnoDB", name, engine, quote.Table(name))
 	}
 	t := row.Table{Name: quote.Join(asked, table)}
@@ -56,10 +56,10 @@ func (d database) Table(ctx context.Context, name string) (row.Table, error) {
 	return t, err
 }
 
-// identity tells a table from another one of its name.
+// identity returns a text that distinguishes a table from another table of the same name.
 func (d database) identity(ctx context.Context, schema, table, created string) (string, error) {
 	if d.Certified() {
-		return "", nil // each server of a cluster has made the table at another time
+		return "", nil // each server of a cluster has created the table at another time
 	}
 	var id string
 	err := d.Pool.QueryRowContext(ctx, d.Queries["table_id"], schema, table).Scan(&id)
@@ -72,15 +72,15 @@ func (d database) identity(ctx context.Context, schema, table, created string) (
 	return created + "." + id, err
 }
 
-// hidesIDs are the answers of a server that shows no ids of tables: the right PROCESS is missing, or their table is.
+// hidesIDs lists the errors of a server that does not show the ids of tables, because the right PROCESS or the table of the ids is missing.
 var hidesIDs = []uint16{1227, unknownTable, 1146}
 
-const unknownTable = 1109 // of information_schema
+const unknownTable = 1109 // unknown table in information_schema
 
 func columnOf(scan func(...any) error) (row.Column, error) {
 	var c row.Column
 	var data string
-	var chars, octets uint64 // 4 GiB of a LONGTEXT
+	var chars, octets uint64 // a LONGTEXT has 4 GiB
 	var precision, scale, fraction int
 	var charset, collation string
 	var mariadb bool
@@ -93,10 +93,10 @@ func columnOf(scan func(...any) error) (row.Column, error) {
 	switch data {
 	case "tinyint", "smallint", "mediumint", "int", "bigint":
 		c.Kind, c.Bits = row.KindInteger, integers[data]
-		if c.DBType == "tinyint(1)" { // what BOOLEAN is short for
+		if c.DBType == "tinyint(1)" { // BOOLEAN is a synonym for tinyint(1)
 			c.Kind, c.Bits = row.KindBoolean, 0
 		}
-	case "bit": // a number to us; more bits than it has are refused by the server
+	case "bit": // baton treats it as a number; the server refuses a number with more bits
 		c.Kind, c.Bits, c.Unsigned = row.KindInteger, 64, true
 	case "float", "double":
 		c.Kind, c.Bits = row.KindFloat, map[string]int{"float": 32, "double": 64}[data]
@@ -115,7 +115,7 @@ func columnOf(scan func(...any) error) (row.Column, error) {
 		c.Kind, c.TimeUnit = row.KindTimestamp, sql.TimeUnit(fraction)
 	case "date":
 		c.Kind = row.KindDate
-	case "json": // MySQL's own; MariaDB's is a text
+	case "json": // the type of MySQL; in MariaDB JSON is a text
 		c.Kind, c.LastMember = row.KindJSON, true
 	case "uuid":
 		c.Kind = row.KindUUID
@@ -135,15 +135,15 @@ func columnOf(scan func(...any) error) (row.Column, error) {
 
 var literal = stdsql.Literals(`'(?:[^'\\]|''|\\.)*'`)
 
-// constant is the literal of a default. MariaDB shows it as SQL has it; MySQL shows a text without its quotes.
-// The query leaves out MySQL's defaults that are expressions.
+// constant returns the default of a column as an SQL literal. MariaDB shows the literal in the form of SQL; MySQL shows a text without its
+// quotes. The query does not return defaults of MySQL that are expressions.
 func constant(c *row.Column, shown dbsql.NullString, mariadb bool) row.Raw {
 	if !c.Default || c.Generated || !shown.Valid {
 		return row.Raw{}
 	}
 	initial := shown.String
 	if !mariadb && !literal.MatchString(initial) {
-		if c.Kind == row.KindTimestamp && strings.HasPrefix(initial, "CURRENT_TIMESTAMP") { // of 5.7
+		if c.Kind == row.KindTimestamp && strings.HasPrefix(initial, "CURRENT_TIMESTAMP") { // MySQL 5.7 shows it so
 			return row.Raw{}
 		}
 		initial = "'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(initial) + "'"
@@ -151,7 +151,7 @@ func constant(c *row.Column, shown dbsql.NullString, mariadb bool) row.Raw {
 	return row.Raw{Text: initial, OK: literal.MatchString(initial)}
 }
 
-// spell is an expression for the text of a default. A BIT is a number to us.
+// spell returns an SQL expression for the text of a column's default. The value of a BIT column is a number for baton.
 func spell(c row.Column, text string) string {
 	if c.Kind == row.KindInteger {
 		return "CAST(" + text + " + 0 AS CHAR)"
@@ -159,15 +159,15 @@ func spell(c row.Column, text string) string {
 	return text
 }
 
-// exact reports whether texts are equal to a collation only if their bytes are. One
-// that pads takes "a" and "a " for equal; a padded column keeps no such text.
+// exact reports whether a collation treats texts as equal only if their bytes are equal. A collation that pads treats "a" and "a " as
+// equal, but a column whose texts are padded never contains "a ".
 func exact(collation string, padded bool) bool {
 	unpadded := strings.Contains(collation, "nopad") || collation == "utf8mb4_0900_bin"
 	return collation == "binary" || strings.HasSuffix(collation, "_bin") && (unpadded || padded)
 }
 
-// exactDefinition is the column's definition with a collation that is exact; MySQL has only
-// one such that pads not, MariaDB one for each character set.
+// exactDefinition returns the column's definition with an exact collation. Among collations that do not pad, MySQL has only one that is
+// exact, and MariaDB has one for each character set.
 func exactDefinition(c row.Column, charset string, mariadb bool) string {
 	collation := charset + "_nopad_bin"
 	if !mariadb {
@@ -180,8 +180,8 @@ func exactDefinition(c row.Column, charset string, mariadb bool) string {
 	return definition
 }
 
-// listed are the values of an ENUM or SET, and the form of the texts that it keeps unchanged: for an
-// ENUM "1" means its first value.
+// listed returns the values of an ENUM or SET, and the form of the texts that the type stores unchanged. In an ENUM, for example, "1" means
+// the first value.
 func listed(full string, several bool) (values []string, form string) {
 	_, list, _ := strings.Cut(full, "(")
 	var quoted []string
@@ -196,8 +196,8 @@ func listed(full string, several bool) (values []string, form string) {
 	return values, form
 }
 
-// formOf is the form of the texts that these types keep. To a YEAR 24 is 2024, to a
-// TIME "100" is a minute.
+// formOf returns the form of the texts that a column of type YEAR or TIME stores unchanged. For example, a YEAR stores "24" as 2024, and a
+// TIME stores "100" as one minute.
 func formOf(data string, fraction int) string {
 	switch data {
 	case "year":
@@ -208,5 +208,5 @@ func formOf(data string, fraction int) string {
 	return ""
 }
 
-// listedValue is one value in the text of an ENUM or SET.
+// listedValue matches one value in the text of an ENUM or SET.
 var listedValue = regexp.MustCompile("'(?:[^']|'')*'")

@@ -10,14 +10,14 @@ import (
 	"baton/internal/flush/sql/stdsql"
 )
 
-// summand is the parameter of an addition. Exact numbers are sent as texts, and MySQL would add a
-// text as a float.
+// summand returns the SQL text of the parameter that is added to a column. Exact numbers are sent as texts and cast, because MySQL would
+// add a text as a float.
 func summand(c row.Column) string {
 	if c.Kind != row.KindNumeric {
 		return "?"
 	}
 	if c.Precision == 0 {
-		c.Precision, c.Scale = 65, 30 // the maximum
+		c.Precision, c.Scale = 65, 30 // the maximum of the server
 	}
 	return fmt.Sprintf("CAST(? AS DECIMAL(%d,%d))", c.Precision, c.Scale)
 }
@@ -37,7 +37,7 @@ func (w *writer) Update(ctx context.Context, s *stdsql.Session, p *row.Plan, r *
 	for _, k := range p.Key {
 		where = append(where, quote.Ident(p.Columns[k].Name)+" = ?")
 	}
-	if len(set) == 0 { // only checks that the row exists
+	if len(set) == 0 { // the statement only checks that the row exists
 		name := quote.Ident(p.Columns[p.Key[0]].Name)
 		set = []string{name + " = " + name}
 	}

@@ -16,25 +16,25 @@ import (
 const (
 	// chunkRows is the number of rows in one full statement.
 	chunkRows = 1000
-	// deletes is lower: from 1000 values on, MariaDB makes a subquery of IN.
+	// deletes is the number of rows in one full DELETE. It is less than 1000, because from 1000 values on MariaDB turns IN into a subquery.
 	deletes = 500
-	// few rows of a piece are written by one statement, however many they are.
+	// few is the number of rows up to which a piece is written by one statement of exactly that size.
 	few = 32
-	// params is the protocol's limit of parameters in a prepared statement.
+	// params is the protocol's limit for the number of parameters in a prepared statement.
 	params = 65535
 )
 
-// writer writes rows by multi-row statements.
+// writer writes rows by statements that contain many rows.
 type writer struct {
 	plans sql.PlanCache[*compiledPlan]
-	// numberless: the server does not number refused rows.
+	// numberless means that the server does not number refused rows.
 	numberless atomic.Bool
 }
 
-// compiledPlan keeps the texts of a plan's statements by their number of rows.
+// compiledPlan contains the texts of a plan's statements, by their number of rows.
 type compiledPlan struct {
-	every  []int // all columns
-	doubts doubts
+	every         []int // the indexes of all columns
+	badRowNumbers badRowNumbers
 
 	mu                       sync.Mutex // guards the fields below
 	upserts, counted, remove map[int]string
@@ -64,8 +64,8 @@ func (w *writer) Write(ctx context.Context, s *stdsql.Session, p *row.Plan, rows
 	return done, 0, nil
 }
 
-// chunk is the size of the next statement: a full one, or a power of two. So a
-// plan has a dozen statements at most, and each is prepared once.
+// chunk returns the number of rows in the next statement, which is either the maximum or a power of two. So a plan has at most a dozen
+// statements, and each of them is prepared once.
 func chunk(rows, columns int, remove bool) int {
 	full := chunkRows
 	if remove {
@@ -82,7 +82,7 @@ func chunk(rows, columns int, remove bool) int {
 	return n
 }
 
-// statement is the text for n rows, and the columns that its parameters come from.
+// statement returns the text of the statement for n rows, and the columns of its parameters.
 func (w *writer) statement(s *stdsql.Session, p *row.Plan, n int, remove bool) (string, []int) {
 	plan := w.plans.Get(p, newPlan)
 	plan.mu.Lock()
@@ -110,12 +110,12 @@ func newPlan(p *row.Plan) *compiledPlan {
 	return out
 }
 
-// upsert writes n rows.
+// upsert returns the text of a statement that writes n rows.
 func upsert(p *row.Plan, n int) string {
 	return upsertOf(p, sql.Repeat("("+sql.Repeat("?", len(p.Columns))+")", n))
 }
 
-// countedUpsert is upsert with rows that are counted.
+// countedUpsert is like upsert, but the statement counts its rows.
 func countedUpsert(p *row.Plan, n int) string {
 	rows := make([]string, n)
 	for i := range rows {
@@ -124,7 +124,8 @@ func countedUpsert(p *row.Plan, n int) string {
 	return upsertOf(p, strings.Join(rows, ", "))
 }
 
-// upsertOf uses VALUES(), which MySQL calls deprecated, but MariaDB has nothing else.
+// upsertOf returns the text of an upsert for rows whose parameters are in the argument rows. It uses VALUES(), which is deprecated in
+// MySQL, because MariaDB has no other form.
 func upsertOf(p *row.Plan, rows string) string {
 	names := make([]string, len(p.Columns))
 	var changed, value []string
@@ -145,7 +146,7 @@ func upsertOf(p *row.Plan, rows string) string {
 	if len(p.Key) == 0 {
 		return text
 	}
-	if len(changed) == 0 { // there already: leave it (INSERT IGNORE would hide every other error)
+	if len(changed) == 0 { // keep the existing row (INSERT IGNORE would hide every other error)
 		changed = []string{names[p.Key[0]]}
 		value = changed
 	}
@@ -156,10 +157,9 @@ func upsertOf(p *row.Plan, rows string) string {
 	return text + " ON DUPLICATE KEY UPDATE " + strings.Join(set, ", ")
 }
 
-// sameRow is true of the row that has the key. ON DUPLICATE KEY UPDATE also
-// comes upon a row by any other unique index, and would change that one instead.
-// Then the text, which is no number, is an error in strict mode, and the new row is
-// refused. The key in it is that row's; CONCAT_WS never makes NULL of it.
+// sameRow returns a condition that is true for the row with the key. ON DUPLICATE KEY UPDATE also reacts to a row found by another unique
+// index, and would change that row instead. For such a row the value of the condition is a text that is no number. This is an error in
+// strict mode, so the new row is refused. The text contains the key of the found row, and CONCAT_WS never returns NULL for it.
 func sameRow(p *row.Plan) string {
 	key := make([]string, len(p.Key))
 	same := make([]string, len(p.Key))
@@ -175,8 +175,8 @@ func deleteText(p *row.Plan, n int) string {
 	return "DELETE FROM " + quote.Table(p.Table.Name) + " WHERE " + hasKey(p, n)
 }
 
-// hasKey is true of rows that have one of n keys. A composite key is spelt out with OR: for
-// (a, b) IN (…) MariaDB reads the whole index.
+// hasKey returns a condition that is true for rows whose key is one of n keys. It compares a composite key with OR, because for (a, b) IN
+// (…) MariaDB reads the whole index.
 func hasKey(p *row.Plan, n int) string {
 	if len(p.Key) == 1 {
 		return quote.Ident(p.Columns[p.Key[0]].Name) + " IN (" + sql.Repeat("?", n) + ")"

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// foreignForms are the forms of DSNs that other programs take.
+// foreignForms are the forms of DSNs that other programs accept and baton does not accept.
 var foreignForms = []struct {
 	form *regexp.Regexp
 	what string
@@ -20,11 +20,11 @@ var foreignForms = []struct {
 	{regexp.MustCompile(`(?i)^(export +)?[a-z_]+ *= *["']?[a-z0-9+]+://`), "a line of a file of variables"},
 }
 
-// schemes are the drivers of URLs.
+// schemes maps the scheme of a URL to the name of a driver.
 var schemes = map[string]string{"postgres": "postgres", "postgresql": "postgres", "mysql": "mysql", "mariadb": "mysql"}
 
-// foreign is the error of a DSN in a form that another program takes. A driver may understand such a DSN, too, and
-// connect to another server. The error quotes nothing of the DSN.
+// foreign returns an error if a DSN has a form that another program accepts. The driver might accept such a DSN and connect to another
+// server. The error quotes no part of the DSN.
 func foreign(driver, form, dsn string) error {
 	dsn = strings.TrimSpace(dsn)
 	for _, f := range foreignForms {

@@ -1,4 +1,4 @@
-// Package open has the registry of dialects, and opens a database of one.
+// Package open contains the registry of dialects, and opens a database with a dialect.
 package open
 
 import (
@@ -10,12 +10,12 @@ import (
 	"baton/internal/flush/sql/sqlite"
 )
 
-// dialects are all dialects by their names in the configuration.
+// dialects maps the names in the configuration to dialects.
 var dialects = map[string]func() *sql.Dialect{
 	"postgres": postgres.Dialect, "mysql": mysql.Dialect, "mariadb": mysql.Dialect, "sqlite": sqlite.Dialect,
 }
 
-// Dialect finds a dialect by its name in the configuration.
+// Dialect returns a dialect by the name that the configuration uses for it.
 func Dialect(driver string) (*sql.Dialect, error) {
 	d := dialects[driver]
 	if d == nil {
@@ -24,7 +24,7 @@ func Dialect(driver string) (*sql.Dialect, error) {
 	return d(), nil
 }
 
-// Database opens a database of such a driver. It does not connect: see sql.New.
+// Database opens a database of a driver. Like sql.New, it does not connect.
 func Database(driver string, o sql.Options) (*sql.Store, error) {
 	d, err := Dialect(driver)
 	if err == nil {

@@ -13,20 +13,20 @@ import (
 	"baton/internal/flush/sql"
 )
 
-// copyFrom is the minimum number of rows that go by COPY to a temporary table of the session,
-// and from there into the table. That costs the server less than taking arrays apart, but
-// needs another round trip. For two or three columns of numbers arrays would cost the server
-// 4 % less. But a process that freezes within a long message of arrays has locked the ledger's
-// entry, and the server waits for the rest for ever: see loadFirst.
+// copyFrom is the minimum number of rows that are sent by COPY to a temporary table of the session, and from there into the table. A COPY
+// costs the server less work than reading arrays, but needs another round trip. For two or three columns of numbers arrays would cost the
+// server 4 % less than a COPY. But if a process freezes while it sends a long message of arrays, it holds a lock on the ledger's entry. The
+// server then waits for the rest of the message for ever: see loadFirst.
 const copyFrom = 1000
 
-// maxStagingTables bounds the temporary tables of a session.
+// maxStagingTables limits the number of temporary tables in a session.
 const maxStagingTables = 16
 
-// stagingTable is the temporary table for rows of a plan. Tables of the same types share one.
+// stagingTable describes a temporary table, to which the rows of a plan are copied before they are written. Plans whose columns have the
+// same types share one temporary table.
 type stagingTable struct {
 	name, create, copy string
-	brief              string // creates it until the transaction ends
+	brief              string // creates a table that exists until the transaction ends
 }
 
 func newStagingTable(columns []planColumn) stagingTable {
@@ -38,11 +38,10 @@ func newStagingTable(columns []planColumn) stagingTable {
 	return p
 }
 
-// key marks a staging table in the custom data of a connection.
+// key returns the key under which the custom data of a connection records that the staging table exists.
 func (p stagingTable) key() string { return "staging table " + p.name }
 
-// createStaging creates the temporary tables of tasks before the transaction, because a
-// rollback would remove them.
+// createStaging creates the temporary tables for the tasks before the transaction begins, because a rollback would otherwise remove them.
 func (t *session) createStaging(ctx context.Context, tasks []sql.Task) error {
 	if t.pooled || t.pg.TxStatus() != 'I' || t.db.noStaging.Load() {
 		return nil
@@ -58,7 +57,7 @@ func (t *session) createStaging(ctx context.Context, tasks []sql.Task) error {
 			continue
 		}
 		_, err := t.pg.Exec(ctx, p.create).ReadAll()
-		if sqlState(err) == "42501" { // no right to: arrays do, too
+		if sqlState(err) == "42501" { // the right is missing; arrays work without it
 			t.db.noStaging.Store(true)
 			return nil
 		}
@@ -75,9 +74,8 @@ func copies(t sql.Task) bool {
 	return t.Plan != nil && !t.Update && !inPieces([]sql.Task{t}) && len(t.Rows)-sql.CountDeletes(t.Rows) >= copyFrom
 }
 
-// staged reports whether the rows go through a staging table: the transaction is about to
-// begin (see loadFirst), and the staging table exists and is empty.
-// Rows that are tried again after a refusal go by arrays.
+// staged reports whether the rows go through a staging table. Rows do so if the transaction is about to begin (see loadFirst), and the
+// staging table exists and is empty. Rows that are retried after a refusal are sent as arrays.
 func (t *session) staged(k sql.Task, p stagingTable) bool {
 	if !t.begins || !copies(k) || t.used {
 		return false
@@ -85,37 +83,37 @@ func (t *session) staged(k sql.Task, p stagingTable) bool {
 	return t.pooled && !t.db.noStaging.Load() || t.pg.CustomData()[p.key()] != nil
 }
 
-// copy puts rows into the staging table, after some statements without results.
+// copy copies rows into the staging table, after it has run the statements in the argument before, which return no rows.
 func (t *session) copy(ctx context.Context, before string, p stagingTable, columns []planColumn, rows []row.Row) error {
 	t.used = true
 	return copyRows(ctx, t.pg, &t.db.buffers, before+"; "+p.copy, &copyReader{columns: columns, rows: rows})
 }
 
-// copier is the driver's part in a COPY: a *pgconn.PgConn.
+// copier has the method of the driver that a COPY needs. *pgconn.PgConn implements it.
 type copier interface {
 	CopyFrom(ctx context.Context, r io.Reader, sql string) (pgconn.CommandTag, error)
 	IsClosed() bool
 }
 
-// pool lends memory: a *sync.Pool of *[]byte.
+// pool lends buffers. It is implemented by a *sync.Pool of *[]byte.
 type pool interface {
 	Get() any
 	Put(buffer any)
 }
 
-// copyRows encodes the rows in memory from the pool.
+// copyRows copies rows with the given COPY statement. It encodes the rows in a buffer from the pool.
 func copyRows(ctx context.Context, to copier, buffers pool, statement string, r *copyReader) error {
 	buf := buffers.Get().(*[]byte)
 	r.whole = (*buf)[:0]
 	_, err := to.CopyFrom(ctx, r, statement)
 	if to.IsClosed() {
-		// The driver may be reading still: no other batch may get this memory.
+		// The driver may still be reading, so no other batch may get this buffer.
 		return err
 	}
 	*buf = r.whole
 	buffers.Put(buf)
 	if r.err != nil {
-		return r.err // the server's error is only that we gave up
+		return r.err // the server's error says only that the client gave up
 	}
 	return err
 }
@@ -127,22 +125,22 @@ func sqlState(err error) string {
 	return ""
 }
 
-// copyReader writes rows in PostgreSQL's binary COPY format, a piece at a time, so that
-// the server reads the first ones while the next are being encoded.
+// copyReader writes rows in PostgreSQL's binary COPY format, a piece at a time, so that the server reads the first rows while the next
+// rows are being encoded.
 type copyReader struct {
 	columns []planColumn
 	rows    []row.Row
-	whole   []byte // the piece
-	left    []byte // what of it has not been read
+	whole   []byte // the present piece
+	left    []byte // the part of the piece that was not read yet
 	begun   bool
 	ended   bool
 	err     error
 }
 
-// copyPiece is the size of a piece, about that of pgconn's messages.
+// copyPiece is the size of a piece in bytes, about the size of pgconn's messages.
 const copyPiece = 60 << 10
 
-// copyHeader is a signature, no flags, and no extension.
+// copyHeader is the header of a binary COPY: the signature, no flags, and no extension.
 const copyHeader = "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
 func (r *copyReader) Read(p []byte) (int, error) {

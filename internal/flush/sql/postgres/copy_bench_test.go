@@ -9,7 +9,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// A page of 5,000 rows of 6 columns, about 100 bytes each.
+// BenchmarkEncodeCopy encodes a page of 5,000 rows with 6 columns. Each row has about 100 bytes.
 func BenchmarkEncodeCopy(b *testing.B) {
 	plan := &row.Plan{Table: row.Table{Name: "users"}}
 	for i, kind := range []row.Kind{row.KindInteger, row.KindText, row.KindText, row.KindInteger, row.KindNumeric, row.KindTimestamp} {

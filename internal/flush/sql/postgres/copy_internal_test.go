@@ -12,8 +12,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// After the driver has told of a connection that broke, it may go on reading from us. The test
-// stops it there: a buffer that was given back by then would be another batch's, too.
+// After the driver has returned the error of a broken connection, it may still read from our buffer. The test stops the driver there. If
+// the buffer were given back before, another batch would use it at the same time.
 func TestMemoryOfACopyThatBrokeIsNotUsedAgain(t *testing.T) {
 	db := testsupport.Postgres(t)
 	proxy := db.Proxy()
@@ -45,7 +45,7 @@ func TestMemoryOfACopyThatBrokeIsNotUsedAgain(t *testing.T) {
 	}
 }
 
-// A COPY that the server refuses leaves a sound connection: the driver has ended reading.
+// If the server refuses a COPY, the connection is sound, because the driver has stopped reading.
 func TestMemoryOfARefusedCopyIsGivenBack(t *testing.T) {
 	var buffers lent
 	conn := connect(t, testsupport.Postgres(t).DSN)
@@ -79,17 +79,17 @@ func connect(t *testing.T, dsn string) *pgconn.PgConn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) }) // a cut one is closed already
+	t.Cleanup(func() { _ = conn.Close(context.Background()) }) // a connection that was cut is closed already
 	return conn
 }
 
-// lent is a pool that counts.
+// lent is a pool that counts its buffers.
 type lent struct{ out, back int }
 
 func (l *lent) Get() any { l.out++; return new([]byte) }
 func (l *lent) Put(any)  { l.back++ }
 
-// stoppedCopier stops the driver as it reads the second piece.
+// stoppedCopier stops the driver when it reads the second piece.
 type stoppedCopier struct {
 	*pgconn.PgConn
 	r                    io.Reader

@@ -20,24 +20,23 @@ import (
 	"baton/internal/flush/sql"
 )
 
-// quote quotes as standard SQL does.
+// quote is the quotation mark for identifiers, as in standard SQL.
 const quote sql.Quote = `"`
 
-// postgres is a database behind pgx's native pool. Batches go through pgconn's
-// pipeline mode with parameters encoded here: that is what spares a page of rows
-// an allocation for every value.
+// postgres is a database behind pgx's native pool. Batches use pgconn's pipeline mode. Package postgres, and not pgx, encodes the
+// parameters, because this saves an allocation for every value of a page.
 type postgres struct {
 	limits  sql.Limits
 	queries sql.Queries
 	pool    *pgxpool.Pool
 	plans   sql.PlanCache[*compiledPlan]
-	params  map[string]string // settings that the DSN has
-	// transacts: the pooler has transactions.
+	params  map[string]string // settings in the DSN
+	// transacts means that the pooler supports transactions.
 	transacts atomic.Bool
 	pooled    atomic.Bool // a pooler may give each transaction another server session
 
-	buffers   sync.Pool   // *[]byte, for encoded parameters
-	noStaging atomic.Bool // no temporary tables to be had
+	buffers   sync.Pool   // buffers of the type *[]byte for encoded parameters
+	noStaging atomic.Bool // temporary tables cannot be created
 }
 
 func open(s sql.Setup) (sql.Database, error) {
@@ -45,19 +44,19 @@ func open(s sql.Setup) (sql.Database, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.MaxConns = int32(min(s.MaxConns, 1000)) + 1 // one for catalogue and migration
+	config.MaxConns = int32(min(s.MaxConns, 1000)) + 1 // one more for catalogue and migration
 	config.MinConns = 0
 	config.MaxConnIdleTime = 5 * time.Minute
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = s.Limits.Statement
 	}
-	// A prepared statement outlives its transaction: we prepare those that are worth it ourselves.
+	// A prepared statement exists longer than its transaction, so baton itself prepares the statements that are worth it.
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.ConnConfig.StatementCacheCapacity, config.ConnConfig.DescriptionCacheCapacity = 0, 0
 	params := config.ConnConfig.RuntimeParams
 	takeOptions(params)
 	config.ConnConfig.RuntimeParams = map[string]string{
-		"client_encoding":  "UTF8", // without it the server expects its own encoding
+		"client_encoding":  "UTF8", // otherwise the server expects its own encoding
 		"application_name": cmp.Or(params["application_name"], "baton"),
 	}
 	if options := params["options"]; options != "" {
@@ -86,8 +85,8 @@ func (p *postgres) Session(ctx context.Context) (sql.Session, error) {
 	return &session{db: p, conn: conn, pg: conn.Conn().PgConn(), pooled: p.pooled.Load(), buf: p.buffers.Get().(*[]byte)}, nil
 }
 
-// acquire takes a connection. If the server has answered, its answer is the error: pgx lists it behind an attempt with
-// TLS that came to nothing.
+// acquire returns a connection from the pool. If the server has rejected an attempt to connect, acquire returns the server's answer as the
+// error. pgx lists that answer after the error of an earlier attempt with TLS.
 func (p *postgres) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	conn, err := p.pool.Acquire(ctx)
 	if err == nil {
@@ -112,8 +111,7 @@ func (p *postgres) Ping(ctx context.Context) error {
 	return conn.Ping(ctx)
 }
 
-// closeWithin is the time limit for closing connections to a server that may hang: pgx would wait
-// 15 seconds.
+// closeWithin is the time limit for closing connections to a server that may hang, because pgx would wait 15 seconds.
 const closeWithin = time.Second
 
 func (p *postgres) Close() error {
@@ -124,7 +122,7 @@ func (p *postgres) Close() error {
 	}()
 	select {
 	case <-closed:
-	case <-time.After(closeWithin): // nothing is under way on them, and the process is about to end
+	case <-time.After(closeWithin): // no statement runs on the connections, and the process is about to end
 	}
 	return nil
 }
@@ -133,21 +131,21 @@ func (p *postgres) Absent(*sql.Report) bool { return false }
 
 func (p *postgres) Plain() (*dbsql.DB, func() error) {
 	db := stdlib.OpenDBFromPool(p.pool)
-	return db, db.Close // gives the connections back to the pool
+	return db, db.Close // Close gives the connections back to the pool
 }
 
-// judge goes by SQLSTATE.
+// judge returns the verdict about an error by its SQLSTATE.
 func judge(err error) sql.Verdict {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || len(pg.Code) != 5 {
 		if _, ok := errors.AsType[*sql.WrongKind](err); ok {
 			return sql.Lasting
 		}
-		return sql.Passing // not the server's error, so the connection's
+		return sql.Passing // the error comes from the connection, not from the server
 	}
 	switch pg.Code {
-	case "42601", // the statement is prepared, so a value is at fault: a tsquery, a jsonpath
-		"21000", // the same key twice in one statement, in the database's eyes: halves part them
+	case "42601", // the statement was prepared before, so a value is wrong: a tsquery, a jsonpath
+		"21000", // one statement contains the same key twice, as the database compares keys: halves separate the two rows
 		"44000", // WITH CHECK OPTION
 		"54000", // too long for an index
 		"54001": // nested too deep
@@ -175,7 +173,7 @@ func judge(err error) sql.Verdict {
 		return sql.Passing
 	}
 	if c := pg.Code[0]; c >= '6' && c <= '9' || c >= 'I' {
-		return sql.Refused // the standard leaves these to users: a trigger's own
+		return sql.Refused // the standard leaves these codes to users, such as triggers
 	}
 	return sql.Lasting
 }
@@ -201,14 +199,14 @@ func explainPostgres(err error) string {
 	return text + " (SQLSTATE " + pg.Code + ")"
 }
 
-// hint is the advice of PostgreSQL, which the driver's error leaves out. Details about a statement or a right come first;
-// any others may have values of a row.
+// hint returns the hint of PostgreSQL, which the text of the driver's error does not contain. It adds PostgreSQL's detail only if the error
+// is about a statement or a right, because other details may contain values of a row.
 func hint(err error) string {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case !ok:
 		return ""
-	case pg.Code == "25006": // a standby, or a database that was made read-only
+	case pg.Code == "25006": // a standby, or a read-only database
 		return sql.AskDoctor
 	case pg.Detail != "" && len(pg.Code) == 5 && (pg.Code[:2] == "42" || pg.Code[:2] == "0A"):
 		return strings.TrimSpace(pg.Detail + " " + pg.Hint)
@@ -216,17 +214,18 @@ func hint(err error) string {
 	return pg.Hint
 }
 
-// rolledBack is true of a refused statement. An error that ends the session may come while a transaction commits.
+// rolledBack reports whether the error says that a statement was refused. An error that ends the session is different, because it may
+// arrive while a transaction commits.
 func rolledBack(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pg.SeverityUnlocalized == "ERROR"
 }
 
-// nameOf is what sessions call the prepared form of a statement.
+// nameOf returns the name under which a statement is prepared.
 func nameOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return prepared + hex.EncodeToString(sum[:12])
 }
 
-// prepared is the prefix of our prepared statements.
+// prepared is the prefix of the names of our prepared statements.
 const prepared = "baton_"

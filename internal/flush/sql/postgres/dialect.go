@@ -10,16 +10,16 @@ import (
 //go:embed queries.sql preflight.sql migrations
 var embedded embed.FS
 
-// Dialect is that of PostgreSQL.
+// Dialect returns the dialect of PostgreSQL.
 func Dialect() *sql.Dialect {
 	return &sql.Dialect{
 		Files: embedded,
 		Form:  form,
 		Quote: quote,
-		Words: sql.Words{
+		Fragments: sql.Fragments{
 			Now:      "now()",
 			Ago:      "now() - make_interval(secs => ?)",
-			At:       "to_char(at, 'YYYY-MM-DD HH24:MI:SS.US')",
+			At:       "to_char(%s, 'YYYY-MM-DD HH24:MI:SS.US')",
 			Share:    " FOR SHARE",
 			Update:   " FOR UPDATE",
 			Contains: "strpos(%s, ?) > 0",
@@ -39,7 +39,7 @@ func Dialect() *sql.Dialect {
 	}
 }
 
-// same compares texts where a type may have no comparison of its own.
+// same returns the condition that compares a column with a value. It compares both as texts if the type may have no comparison.
 func same(c row.Column) string {
 	if c.Kind == row.KindOther {
 		return "CAST(%s AS text) = CAST(CAST(CAST(? AS text) AS " + c.DBType + ") AS text)"

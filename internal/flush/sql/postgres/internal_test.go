@@ -45,7 +45,7 @@ func TestVerdictOfPostgresErrors(t *testing.T) {
 	}
 }
 
-// PostgreSQL calls it a success when COMMIT ends an aborted transaction.
+// If COMMIT ends an aborted transaction, PostgreSQL reports success.
 func TestCommitOfAnAbortedTransactionIsNoCommit(t *testing.T) {
 	db, err := open(sql.Setup{
 		DSN: testsupport.Postgres(t).DSN, MaxConns: 4,

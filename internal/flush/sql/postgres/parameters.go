@@ -12,13 +12,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// parameter is a parameter of libpq, or of another driver, that pgx passes to the server as a setting. No server has
-// such a setting.
+// parameter is a parameter of libpq, or of another driver, that pgx would pass to the server as a setting. No server has such a setting.
 type parameter struct {
-	harmless []string // with these values it asks for nothing that baton does otherwise
-	// take, if set, obeys a value. It is false for a value that libpq would refuse, too.
+	harmless []string // values that request what baton does anyway
+	// take, if set, applies a value. It returns false for a value that libpq would also reject.
 	take func(c *pgx.ConnConfig, value string) bool
-	// instead is the remedy where the value is neither harmless nor taken.
+	// instead is the remedy if the value is neither harmless nor applied.
 	instead string
 }
 
@@ -26,39 +25,38 @@ const (
 	noKerberos = "baton does not log in by Kerberos: remove it, and use a password or a client certificate"
 	noOAuth    = "baton does not log in by OAuth: remove it, and use a password or a client certificate"
 	noKeys     = "write password or passfile instead"
-	noCRL      = "baton reads no list of revoked certificates: remove it"
+	noCRL      = "baton does not read lists of revoked certificates: remove it"
 	asSSLMode  = "write sslmode=require, sslmode=verify-full or sslmode=disable instead"
 	ofPool     = "it is for the pool of another driver: remove it"
-	wantNumber = "want a whole number of seconds"
-	wantTLS    = "want TLSv1, TLSv1.1, TLSv1.2 or TLSv1.3"
+	wantNumber = "use a whole number of seconds"
+	wantTLS    = "use TLSv1, TLSv1.1, TLSv1.2 or TLSv1.3"
 )
 
-// parameters are all that libpq has and pgx has not, from PostgreSQL 12 to 18, and those that people bring along from
-// other drivers.
+// parameters contains the parameters of libpq 12 to 18 that pgx does not support, and frequent parameters of other drivers.
 var parameters = map[string]parameter{
 	"hostaddr":                  {instead: "write the address as host"},
 	"fallback_application_name": {take: fallbackName},
-	"keepalives":                {harmless: []string{"1"}, take: keepalives, instead: "want 0 or 1"},
+	"keepalives":                {harmless: []string{"1"}, take: keepalives, instead: "use 0 or 1"},
 	"keepalives_idle":           {take: keepalives, instead: wantNumber},
 	"keepalives_interval":       {take: keepalives, instead: wantNumber},
-	"keepalives_count":          {take: keepalives, instead: "want a whole number"},
+	"keepalives_count":          {take: keepalives, instead: "use a whole number"},
 	"tcp_user_timeout":          {harmless: []string{"0"}, instead: "election.ttl bounds each round trip: remove it"},
-	"sslcompression":            {harmless: []string{"0"}, instead: "no connection is compressed: remove it"},
+	"sslcompression":            {harmless: []string{"0"}, instead: "baton does not compress connections: remove it"},
 	"sslcrl":                    {instead: noCRL},
 	"sslcrldir":                 {instead: noCRL},
-	"requirepeer":               {instead: "baton does not look at the owner of a socket: remove it"},
+	"requirepeer":               {instead: "baton does not check the owner of a socket: remove it"},
 	"requiressl":                {harmless: []string{"0"}, instead: asSSLMode},
 	"ssl_min_protocol_version":  {take: takeTLS(func(t *tls.Config, version uint16) { t.MinVersion = version }), instead: wantTLS},
 	"ssl_max_protocol_version":  {take: takeTLS(func(t *tls.Config, version uint16) { t.MaxVersion = version }), instead: wantTLS},
-	"sslkeylogfile":             {instead: "baton writes down no keys of connections: remove it"},
-	"gssencmode":                {harmless: []string{"disable", "prefer"}, instead: "baton encrypts by TLS alone: write sslmode"},
+	"sslkeylogfile":             {instead: "baton does not log the keys of connections: remove it"},
+	"gssencmode":                {harmless: []string{"disable", "prefer"}, instead: "baton encrypts only with TLS: write sslmode instead"},
 	"gsslib":                    {instead: noKerberos},
 	"gssdelegation":             {harmless: []string{"0"}, instead: noKerberos},
 	"krbsrvname":                {instead: noKerberos},
 	"krbspn":                    {instead: noKerberos},
 	"replication":               {harmless: []string{"false", "off", "no", "0"}, instead: "such a connection cannot write rows: remove it"},
 	"load_balance_hosts":        {harmless: []string{"disable"}, instead: "baton tries the hosts in their order: remove it"},
-	"sslnegotiation":            {harmless: []string{"", "postgres", "direct"}, instead: "want postgres or direct"},
+	"sslnegotiation":            {harmless: []string{"", "postgres", "direct"}, instead: "use postgres or direct"},
 	"scram_client_key":          {instead: noKeys},
 	"scram_server_key":          {instead: noKeys},
 	"oauth_issuer":              {instead: noOAuth},
@@ -75,7 +73,7 @@ var parameters = map[string]parameter{
 	"schema":                  {instead: "write search_path instead"},
 	"currentSchema":           {instead: "write search_path instead"},
 	"ApplicationName":         {instead: "write application_name instead"},
-	"pgbouncer":               {instead: "a pooler is found by itself, or set pooler: transaction beside the dsn: remove it"},
+	"pgbouncer":               {instead: "remove it: baton detects a pooler, or set `pooler: transaction` beside the dsn"},
 	"prepareThreshold":        {instead: ofPool},
 	"statement_cache_size":    {instead: ofPool},
 	"connection_limit":        {instead: ofPool},
@@ -91,11 +89,11 @@ var parameters = map[string]parameter{
 	"allowPublicKeyRetrieval": {instead: "it is for MySQL: remove it"},
 }
 
-// takeParameters takes the parameters of libpq out of the settings that go to the server. An error names the parameter,
-// and never its value.
+// takeParameters applies those parameters of libpq that baton supports, and removes them from the settings that are sent to the server. An
+// error names the parameter, and never its value.
 func takeParameters(c *pgx.ConnConfig) error {
 	given := maps.Clone(c.RuntimeParams)
-	for name, value := range map[string]string{ // pgx has taken these, and does nothing about them, or does not check them
+	for name, value := range map[string]string{ // pgx removes these parameters, but ignores them or does not check their values
 		"krbsrvname": c.KerberosSrvName, "krbspn": c.KerberosSpn, "sslnegotiation": c.SSLNegotiation,
 	} {
 		if value != "" {
@@ -126,7 +124,7 @@ func fallbackName(c *pgx.ConnConfig, name string) bool {
 	return true
 }
 
-// keepalives has every new connection probed as all of these parameters say.
+// keepalives makes the operating system probe every new connection as the keepalives parameters say.
 func keepalives(c *pgx.ConnConfig, _ string) bool {
 	dialer := net.Dialer{Timeout: c.ConnectTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: -1, Interval: -1, Count: -1}}
 	if on, given := c.RuntimeParams["keepalives"]; given && on != "1" {
@@ -148,7 +146,7 @@ func keepalives(c *pgx.ConnConfig, _ string) bool {
 		if err != nil {
 			return false
 		}
-		if n > 0 { // otherwise the system's
+		if n > 0 { // otherwise the system's default applies
 			set(int(n))
 		}
 	}
@@ -160,7 +158,7 @@ var versions = map[string]uint16{
 	"TLSv1": tls.VersionTLS10, "TLSv1.1": tls.VersionTLS11, "TLSv1.2": tls.VersionTLS12, "TLSv1.3": tls.VersionTLS13,
 }
 
-// takeTLS takes the name of a version of TLS, for every way to connect.
+// takeTLS returns a function that sets a version of TLS, given by its name, for every address that pgx may connect to.
 func takeTLS(set func(t *tls.Config, version uint16)) func(c *pgx.ConnConfig, value string) bool {
 	return func(c *pgx.ConnConfig, value string) bool {
 		version, ok := versions[value]
@@ -168,7 +166,7 @@ func takeTLS(set func(t *tls.Config, version uint16)) func(c *pgx.ConnConfig, va
 	}
 }
 
-// eachTLS sets something for every way to connect. It is true.
+// eachTLS changes the TLS configuration for every address that pgx may connect to. It returns true.
 func eachTLS(c *pgx.ConnConfig, set func(*tls.Config)) bool {
 	if c.TLSConfig != nil {
 		set(c.TLSConfig)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What is taken has the effect that it has in libpq.
+// A parameter that baton accepts must have the same effect as in libpq.
 func TestParametersOfLibpqThatAreTakenHaveTheirEffect(t *testing.T) {
 	config, err := readDSN("host=h user=u fallback_application_name=a ssl_min_protocol_version=TLSv1.3 ssl_max_protocol_version=TLSv1.3")
 	if err != nil {
@@ -57,6 +57,6 @@ func TestParametersOfLibpqThatAreTakenHaveTheirEffect(t *testing.T) {
 		}); err != nil {
 			t.Error(err)
 		}
-		_ = conn.Close() // nothing was said on it
+		_ = conn.Close() // no message was sent on the connection
 	}
 }

@@ -13,15 +13,15 @@ import (
 	"baton/internal/flush/sql"
 )
 
-// Tasks that want to learn of refused rows are sent in pieces, all of them together. Behind each
-// piece follow two statements: one sets the savepoint again, and one rolls back to it. If a piece
-// is refused, the server skips the first statement, so the rollback undoes the piece. Otherwise
-// the rollback undoes nothing.
+// If a task has Refused, its rows are sent in pieces, and all pieces are sent together. After each piece two statements follow: the first
+// one sets the savepoint again, and the second one rolls back to the savepoint. If a piece is refused, the server skips the first
+// statement, so the rollback undoes the piece. Otherwise the rollback undoes nothing.
 //
-// An error does not name its row. So the server counts the rows that it begins, by a temporary
-// sequence, which no rollback undoes.
+// An error does not name its row. So the server counts the rows that it has begun. It counts them in a temporary sequence, because a
+// rollback does not undo a sequence.
 
-// position is the temporary sequence; counting, in the custom data of a connection, marks that it exists.
+// position is the name of the temporary sequence. counting is a key in the custom data of a connection: if the key exists, the sequence
+// exists.
 const (
 	counting       = "rows are counted"
 	position       = "baton_row"
@@ -31,7 +31,7 @@ const (
 	backTo         = "ROLLBACK TO SAVEPOINT baton_rows"
 )
 
-// inPieces says whether tasks are sent in pieces.
+// inPieces reports whether tasks are sent in pieces.
 func inPieces(tasks []sql.Task) bool {
 	rows := 0
 	for _, k := range tasks {
@@ -44,26 +44,25 @@ func inPieces(tasks []sql.Task) bool {
 	})
 }
 
-// piece is some rows of a task, or a task without rows.
+// piece contains some rows of a task, or is a task without rows.
 type piece struct {
 	sql.Task
 	task, from int
 	statements []statement
 }
 
-// counts says whether this connection counts the rows that it begins.
+// counts reports whether the server counts the rows that it begins on this connection.
 func (t *session) counts() bool {
 	return !t.db.noStaging.Load() && (t.pooled || t.pg.CustomData()[counting] != nil)
 }
 
-// createCounter creates the sequence, before the transaction: it would take it along when it is
-// rolled back.
+// createCounter creates the sequence before the transaction, because otherwise a rollback would remove the sequence.
 func (t *session) createCounter(ctx context.Context) error {
 	if t.pooled || t.pg.TxStatus() != 'I' || t.db.noStaging.Load() || t.pg.CustomData()[counting] != nil {
 		return nil
 	}
 	_, err := t.pg.Exec(ctx, createPosition).ReadAll()
-	if sqlState(err) == "42501" { // no right to
+	if sqlState(err) == "42501" { // the right is missing
 		t.db.noStaging.Store(true)
 		return nil
 	}
@@ -73,7 +72,8 @@ func (t *session) createCounter(ctx context.Context) error {
 	return err
 }
 
-// briefCounter creates a sequence that the end of the transaction drops, with the table that owns it.
+// briefCounter returns the statements that create a sequence for one transaction. At the end of the transaction the server drops the
+// sequence together with the table that owns it.
 func (t *session) briefCounter() []statement {
 	if !t.pooled || t.counter || !t.counts() {
 		return nil
@@ -86,10 +86,10 @@ func (t *session) briefCounter() []statement {
 	}
 }
 
-// named is a statement that is prepared once.
+// named returns a statement that is prepared once.
 func named(text string) statement { return statement{text: text, name: nameOf(text)} }
 
-// pieces spells the tasks out.
+// pieces divides the tasks into pieces, each of them with its statements.
 func (t *session) pieces(tasks []sql.Task) ([]piece, error) {
 	var out []piece
 	*t.buf = (*t.buf)[:0]
@@ -124,7 +124,7 @@ func (t *session) pieces(tasks []sql.Task) ([]piece, error) {
 	return out, nil
 }
 
-// runPieces does tasks in pieces, and goes on after those that are refused.
+// runPieces runs tasks in pieces, and continues after refused pieces.
 func (t *session) runPieces(ctx context.Context, tasks []sql.Task) error {
 	if err := t.createCounter(ctx); err != nil {
 		return err
@@ -148,7 +148,7 @@ func (t *session) runPieces(ctx context.Context, tasks []sql.Task) error {
 	pipe := t.pg.StartPipeline(ctx)
 	for _, p := range pieces {
 		t.send(pipe, p.statements...)
-		if p.Plan == nil { // no Sync behind it: if BEGIN fails, no later statement may commit alone
+		if p.Plan == nil { // no Sync after it: if BEGIN fails, no later statement may commit by itself
 			continue
 		}
 		pipe.SendPipelineSync()
@@ -162,7 +162,7 @@ func (t *session) runPieces(ctx context.Context, tasks []sql.Task) error {
 	if err == nil {
 		err = (&listener{session: t, pipe: pipe}).hear(pieces)
 	}
-	// Reads the remaining answers, so that the connection can be used again.
+	// Close reads the remaining answers, so that the connection can be used again.
 	if closing := pipe.Close(); err == nil {
 		err = closing
 	}
@@ -173,10 +173,10 @@ func (t *session) runPieces(ctx context.Context, tasks []sql.Task) error {
 type listener struct {
 	*session
 	pipe  *pgconn.Pipeline
-	begun int // rows, by the sequence
+	begun int // rows that the server has begun, by the sequence
 }
 
-// hear reads the answers to all pieces, and tells their tasks.
+// hear reads the answers to all pieces, and passes them to their tasks.
 func (l *listener) hear(pieces []piece) error {
 	var touched int64
 	for i := range pieces {
@@ -207,7 +207,7 @@ func (l *listener) hear(pieces []piece) error {
 	return err
 }
 
-// result reads the results of a piece.
+// result reads the answers to the statements of a piece.
 func (l *listener) result(p *piece) (touched, ignored, deleted int64, err error) {
 	for i := range p.statements {
 		s := &p.statements[i]
@@ -235,12 +235,13 @@ func (l *listener) result(p *piece) (touched, ignored, deleted int64, err error)
 	return touched, ignored, deleted, nil
 }
 
-// back reads the answers to the statements that follow a piece, and returns how many of its rows were begun.
+// back reads the answers to the statements that are sent after a piece. It returns the number of rows of the piece that the server has
+// begun.
 func (l *listener) back(p *piece) (begun int, err error) {
 	if p.Plan == nil {
 		return 0, nil
 	}
-	if _, err := l.pipe.GetResults(); err != nil { // the server is with us again
+	if _, err := l.pipe.GetResults(); err != nil { // after this answer the server executes statements again
 		return 0, err
 	}
 	if _, err := answer(l.pipe); err != nil {
@@ -254,7 +255,7 @@ func (l *listener) back(p *piece) (begun int, err error) {
 	return l.begun - before, err
 }
 
-// number is an answer of one number.
+// number reads an answer that consists of one number.
 func number(pipe *pgconn.Pipeline) (n int, err error) {
 	reader, err := result(pipe)
 	if err != nil {
@@ -267,8 +268,9 @@ func number(pipe *pgconn.Pipeline) (n int, err error) {
 	return n, errors.Join(err, closing)
 }
 
-// culprit is the place of the row that an error is about, judged by the number of begun rows; -1 if
-// unknown. The server checks foreign keys, deferrable unique keys and some triggers after all rows.
+// culprit returns the index of the row that an error is about, or -1 if the row is unknown. It derives the index from the number of rows
+// that the server has begun. The row is unknown for foreign keys, deferrable unique keys and some triggers, because the server checks these
+// after all rows.
 func (p *piece) culprit(err error, begun int) int {
 	deletes := 0
 	if !p.Replace {
@@ -288,13 +290,14 @@ func (p *piece) culprit(err error, begun int) int {
 
 const uniqueViolation = "23505"
 
-// ofOneRow: the server checks that with each row.
+// ofOneRow reports whether an error with this SQLSTATE comes from a check of a single row. The server makes such a check as soon as it
+// begins the row.
 func ofOneRow(state string) bool {
 	return strings.HasPrefix(state, "22") || slices.Contains([]string{"23502", uniqueViolation, "23514"}, state)
 }
 
-// named is the first row that has the key which the error's detail names, as in
-// `Key (author)=(7) is not present in table "authors".`; -1 if no row has it.
+// named returns the first row with the key in the error's detail, or -1 if no row has that key. An example of such a detail is `Key
+// (author)=(7) is not present in table "authors".`
 func (p *piece) named(err error) int {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {

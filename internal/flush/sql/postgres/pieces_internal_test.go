@@ -11,8 +11,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// BEGIN fails, because an operator cancels whatever the server is at. What is sent along with it
-// must not be committed by itself: the ledger would have a batch of which no row is written.
+// BEGIN fails because an operator cancels the server's present statement. The statements that were sent together with BEGIN must not be
+// committed by themselves, because the ledger would then contain a batch without its rows.
 func TestPiecesWithoutATransactionWriteNothing(t *testing.T) {
 	db, err := open(sql.Setup{
 		DSN: testsupport.Postgres(t).DSN, MaxConns: 4,
@@ -53,8 +53,8 @@ func TestPiecesWithoutATransactionWriteNothing(t *testing.T) {
 	}
 }
 
-// A unique constraint that is DEFERRABLE is checked after all rows of a piece: the server has begun
-// all of them, and the error names the value.
+// A unique constraint that is DEFERRABLE is checked after all rows of a piece. The server has then begun all rows, and the error contains
+// the value at fault.
 func TestTheRowAtFaultIsThatOfTheKeyInTheError(t *testing.T) {
 	mail := row.Column{Name: "mail", Kind: row.KindText, DBType: "text"}
 	p := piece{Task: sql.Task{Plan: &row.Plan{Columns: []row.PlanColumn{{Column: mail}}}}}

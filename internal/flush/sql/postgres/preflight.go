@@ -55,46 +55,46 @@ func (p *postgres) inspect(ctx context.Context, tx pgx.Tx, q sql.Queries, r *sql
 	p.ownTables(ctx, tx, q, settings, r)
 }
 
-// durability judges the loss in a crash of the server's host.
+// durability checks which commits the server may lose if its host crashes.
 func durability(s map[string]string, r *sql.Report) {
 	if n, err := strconv.Atoi(s["server_version_num"]); err == nil && n < minPostgresN {
 		r.TooOld(s["server_version"], "PostgreSQL "+strconv.Itoa(minPostgres))
 	}
 	switch {
 	case s["recovery"] == "true":
-		r.Add(finding.SeverityError, "the server is read-only: it is a standby", sql.FailsForNow,
+		r.Add(finding.Standby, "the server is read-only: it is a standby", sql.FailsForNow,
 			"put the primary into the dsn: name all hosts, and target_session_attrs=read-write")
 	case s["transaction_read_only"] == "on":
-		r.Add(finding.SeverityError, "it is read-only for this user: default_transaction_read_only is on", sql.FailsForNow,
-			"unless somebody froze it for a move or a dump: ALTER DATABASE … RESET default_transaction_read_only, or ALTER ROLE …")
+		r.Add(finding.ReadOnlyUser, "it is read-only for this user: default_transaction_read_only is on", sql.FailsForNow,
+			"ALTER DATABASE … RESET default_transaction_read_only, or ALTER ROLE …; unless an operator froze it for a move or a dump")
 	}
 	if s["fsync"] == "off" {
-		r.Add(finding.SeverityError, "fsync is off",
+		r.Add(finding.NoFsync, "fsync is off",
 			"after a crash of its host the whole database may be unreadable, with "+sql.GoneForGood,
-			"ALTER SYSTEM SET fsync = on, and reload; then make sure that the data is sound (pg_amcheck)")
+			"ALTER SYSTEM SET fsync = on, and reload; then check the data (pg_amcheck)")
 	}
 	if s["full_page_writes"] == "off" {
-		r.Add(finding.SeverityWarning, "full_page_writes is off",
+		r.Add(finding.NoFullPageWrites, "full_page_writes is off",
 			"a page that is half written when the power fails stays damaged, unless the file system writes pages whole (ZFS does)",
 			"ALTER SYSTEM SET full_page_writes = on, and reload")
 	}
 	if s["synchronous_standby_names"] == "" && s["standbys"] != "0" && s["recovery"] != "true" {
-		r.Add(finding.SeverityWarning, fmt.Sprintf("its %s standbys are asynchronous", s["standbys"]),
+		r.Add(finding.AsyncStandbys, fmt.Sprintf("its %s standbys are asynchronous", s["standbys"]),
 			"when one of them takes over, the last of the "+sql.GoneForGood+" may be missing there",
 			"set synchronous_standby_names, if that loss is not acceptable")
 	}
 	if s["data_checksums"] == "off" {
-		r.Add(finding.SeverityInfo, "data checksums are off", "pages that a disk has spoilt are not noticed when they are read",
+		r.Add(finding.NoChecks, "data checksums are off", "the server does not notice when it reads a page that the disk has damaged",
 			"pg_checksums --enable, while the server is down")
 	}
 	switch e := s["server_encoding"]; e {
 	case "", "UTF8":
 	case "SQL_ASCII":
-		r.Add(finding.SeverityInfo, "the database's encoding is SQL_ASCII: it checks no text",
-			"a program that reads the rows in another encoding sees other characters", "make a database with ENCODING UTF8")
+		r.Add(finding.NoChecks, "the database's encoding is SQL_ASCII: it checks no text",
+			"a program that reads the rows in another encoding sees other characters", "create a database with ENCODING UTF8")
 	default:
-		r.Add(finding.SeverityWarning, "the database's encoding is "+e+": it cannot hold every character, an emoji say",
-			"a record with a character that it lacks becomes a dead letter", "make a database with ENCODING UTF8")
+		r.Add(finding.NarrowEncoding, "the database's encoding is "+e+": it cannot hold every character, an emoji say",
+			"a record with a character that the encoding lacks becomes a dead letter", "create a database with ENCODING UTF8")
 	}
 }
 
@@ -130,22 +130,22 @@ func (p *postgres) ownTables(ctx context.Context, tx pgx.Tx, q sql.Queries, s ma
 		if s["schema"] == "" {
 			where = "no schema of the search_path exists"
 		}
-		r.Add(finding.SeverityError, "this user may not create baton's tables in "+where, sql.FailsForNow,
+		r.Add(finding.NoRightToCreate, "this user may not create baton's tables in "+where, sql.FailsForNow,
 			"CREATE SCHEMA baton AUTHORIZATION this user, and ALTER ROLE … SET search_path = baton, public; or GRANT CREATE, USAGE ON "+
 				"SCHEMA … TO this user")
 	}
 }
 
-// checkKind adds findings of unlogged tables and of row security.
+// checkKind adds findings about unlogged tables and about row security.
 func checkKind(r *sql.Report, table, persistence string, policies bool) {
 	if persistence == "u" {
-		r.Add(finding.SeverityError, "table "+table+" is UNLOGGED", "a crash of the server empties it: "+sql.GoneForGood,
+		r.Add(finding.Unlogged, "table "+table+" is UNLOGGED", "a crash of the server empties it: "+sql.GoneForGood,
 			"ALTER TABLE "+table+" SET LOGGED")
 	}
 	if policies {
-		r.Add(finding.SeverityWarning, "row-level security hides rows of table "+table+" from this user",
-			"rows that it may not see cannot be changed or deleted: they become dead letters, or stay as they were",
-			"let a policy allow it all rows, or ALTER ROLE … BYPASSRLS")
+		r.Add(finding.RowSecurity, "row-level security hides rows of table "+table+" from this user",
+			"baton cannot change or delete rows that this user may not see: their records become dead letters, or the rows stay unchanged",
+			"create a policy that allows this user all rows, or ALTER ROLE … BYPASSRLS")
 	}
 }
 
@@ -170,8 +170,8 @@ func (p *postgres) inspectTable(ctx context.Context, tx pgx.Tx, q sql.Queries, t
 	}
 	checkKind(r, name, persistence, policies)
 	if rules {
-		r.Add(finding.SeverityError, "table "+name+" has rules", "PostgreSQL refuses INSERT … ON CONFLICT there: every batch fails",
-			"drop the rules; a trigger can do the same")
+		r.Add(finding.Rules, "table "+name+" has rules", "PostgreSQL refuses INSERT … ON CONFLICT there: every batch fails",
+			"drop the rules, and use triggers instead")
 	}
 	r.Triggers(name, triggers)
 	p.grants(ctx, tx, q, t, r)
@@ -232,7 +232,7 @@ func (p *postgres) unique(ctx context.Context, tx pgx.Tx, q sql.Queries, t sql.P
 	r.OtherUnique(t.Plan, all, finding.SeverityInfo, "")
 }
 
-// sequences adds a finding of sequences that give an inserted row its defaults, and that this user may not use.
+// sequences adds a finding about sequences that provide the defaults of an inserted row, if this user may not use them.
 func (p *postgres) sequences(ctx context.Context, tx pgx.Tx, q sql.Queries, t sql.PreflightTable, r *sql.Report) {
 	if !t.Insert {
 		return
@@ -252,7 +252,7 @@ func (p *postgres) sequences(ctx context.Context, tx pgx.Tx, q sql.Queries, t sq
 		return
 	}
 	for _, name := range names {
-		r.Add(finding.SeverityError, "this user has no right to USAGE on sequence "+name+", which gives each new row a default",
+		r.Add(finding.NoRightToSequence, "this user has no right to USAGE on sequence "+name+", which gives each new row a default",
 			"every batch with a new row fails; nothing is lost, the changes wait in Redis until its memory is full",
 			"GRANT USAGE ON SEQUENCE "+name+" TO this user")
 	}

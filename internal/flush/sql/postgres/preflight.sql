@@ -1,5 +1,5 @@
 -- name: settings
--- As our own session sees them: what a pooler has dropped shows here.
+-- These are the settings of our own session, so they show whether a pooler has dropped a setting.
 SELECT name, setting FROM pg_settings WHERE name IN (
     'fsync', 'full_page_writes', 'synchronous_commit', 'data_checksums', 'synchronous_standby_names',
     'transaction_read_only', 'lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout',
@@ -22,6 +22,7 @@ FROM (VALUES ('{prefix}fence', ARRAY['SELECT', 'INSERT', 'UPDATE']),
              ('{prefix}mark', ARRAY['SELECT', 'INSERT', 'UPDATE']),
              ('{prefix}dead_letter', ARRAY['SELECT', 'INSERT', 'DELETE']),
              ('{prefix}dead_letter_part', ARRAY['SELECT', 'INSERT', 'DELETE']),
+             ('{prefix}deleted', ARRAY['SELECT', 'INSERT', 'DELETE']),
              ('{prefix}schema_version', ARRAY['SELECT'])) AS t(name, needs)
 LEFT JOIN pg_class c ON c.oid = to_regclass(t.name)
 
@@ -31,14 +32,15 @@ SELECT c.relpersistence::text, c.relhasrules, row_security_active(c.oid),
 FROM pg_class c WHERE c.oid = to_regclass($1)
 
 -- name: grants
--- What lacks, as "UPDATE (name)"; a right to the whole table counts for each column.
+-- This returns the missing rights, each with its column. A right to the whole table counts for each column.
 SELECT n.privilege, n.columnname
 FROM unnest($2::text[], $3::text[]) AS n(privilege, columnname)
 WHERE CASE WHEN n.columnname = '' THEN NOT has_table_privilege(to_regclass($1), n.privilege)
            ELSE NOT has_column_privilege(to_regclass($1), n.columnname, n.privilege) END
 
 -- name: sequences
--- Those of the defaults of columns that the job does not write. One of an identity needs no permission.
+-- These are the sequences in the defaults of columns that the job does not write. The sequence of an identity needs no
+-- permission.
 SELECT DISTINCT s.oid::regclass::text
 FROM pg_attrdef d
 JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum AND a.attname <> ALL ($2::text[])
@@ -49,7 +51,7 @@ WHERE d.adrelid = to_regclass($1)
 ORDER BY 1
 
 -- name: unique
--- Every unique index, also those that ON CONFLICT cannot name.
+-- This returns every unique index, also the indexes that ON CONFLICT cannot name.
 SELECT c.relname::text, i.indpred IS NOT NULL,
        ARRAY(SELECT pg_get_indexdef(i.indexrelid, n, true) FROM generate_series(1, i.indnkeyatts) AS n),
        COALESCE(ARRAY(SELECT a.attname::text FROM unnest(i.indkey[0:i.indnkeyatts - 1]) AS k(attnum)

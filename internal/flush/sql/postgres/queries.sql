@@ -1,13 +1,31 @@
 -- name: begin
--- The check of the fence must see the newest row, whatever isolation is the role's default.
+-- The check of the fence must see the newest row, whatever isolation level is the default of the role.
 BEGIN ISOLATION LEVEL read committed
 
 -- name: by_index
--- Until the transaction ends.
+-- These settings last until the transaction ends.
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)
 
+-- name: kept_settings
+-- With these settings the texts of a kept row result in the same values later, whatever settings the role has. The settings last until
+-- the transaction ends.
+SELECT set_config('extra_float_digits', '3', true), set_config('IntervalStyle', 'postgres', true)
+
+-- name: kept_savepoint
+-- In PostgreSQL a refused statement aborts the transaction.
+SAVEPOINT baton_kept
+
+-- name: kept_undo
+ROLLBACK TO SAVEPOINT baton_kept
+
+-- name: kept_release
+RELEASE SAVEPOINT baton_kept
+
+-- name: kept_restore
+INSERT INTO %[1]s (%[2]s) OVERRIDING SYSTEM VALUE VALUES (%[3]s)
+
 -- name: migrate_lock
--- It is the transaction's: a pooler may give the next one another session.
+-- The lock belongs to the transaction, because a pooler may give the next transaction another session.
 SELECT pg_advisory_xact_lock(hashtextextended('baton migrate ' || coalesce(current_schema(), '') || ' {prefix}', 0))
 
 -- name: version_table
@@ -19,8 +37,8 @@ CREATE TABLE IF NOT EXISTS {prefix}schema_version (
 )
 
 -- name: table
--- The last but one column: see row.Table.UpsertOnly. Of a trigger's type bit 4 is INSERT, and 1,
--- 2 and 16 are ROW, BEFORE and UPDATE.
+-- The last column but one is explained at row.Table.UpsertOnly. In the type of a trigger the bit 4 means INSERT, and the bits
+-- 1, 2 and 16 mean ROW, BEFORE and UPDATE.
 SELECT c.oid::bigint, c.oid::regclass::text, c.relkind::text,
        EXISTS (WITH RECURSIVE tree AS (
                    SELECT c.oid UNION ALL SELECT i.inhrelid FROM pg_inherits i JOIN tree ON i.inhparent = tree.oid)
@@ -34,10 +52,10 @@ SELECT c.oid::bigint, c.oid::regclass::text, c.relkind::text,
 FROM pg_class c WHERE c.oid = to_regclass($1)
 
 -- name: columns
--- A domain is described by what it is made of: a cast to the domain itself would
--- cut a text that is too long, where assignment refuses it.
--- The last two: an enumerated type's values, and the constraints of the domain, and of those
--- that it is made of.
+-- A domain is described by its base type, because a cast to the domain itself would cut a text that
+-- is too long, but an assignment refuses such a text.
+-- The last two columns are the values of an enumerated type, and the constraints of the domain and of
+-- the domains that it is based on.
 WITH RECURSIVE resolved AS (
     SELECT a.attnum, a.atttypid AS type, a.atttypmod AS typmod
     FROM pg_attribute a WHERE a.attrelid = $1::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -86,7 +104,7 @@ WHERE a.attrelid = $1::bigint::oid
 ORDER BY a.attnum
 
 -- name: unique
--- Only what ON CONFLICT can name: whole columns, no condition, checked at once.
+-- This returns only the indexes that ON CONFLICT can name: they cover whole columns of all rows, and are checked at once.
 SELECT ARRAY(SELECT a.attname::text
              FROM unnest(i.indkey[0:i.indnkeyatts - 1]) WITH ORDINALITY AS k(attnum, n)
              JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum

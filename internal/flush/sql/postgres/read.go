@@ -14,7 +14,7 @@ func (t *session) Read(ctx context.Context, text string, args []any, each func(r
 	ctx, cancel := context.WithTimeout(ctx, t.db.limits.Trip)
 	defer cancel()
 	statements := []statement{newStatement(text, args)}
-	if t.pg.TxStatus() == 'I' { // all statements up to a Sync are one transaction
+	if t.pg.TxStatus() == 'I' { // all statements until a Sync are one transaction
 		statements = []statement{named(t.db.Settings()), statements[0]}
 	}
 	if err := t.prepare(ctx, statements); err != nil {
@@ -32,7 +32,7 @@ func (t *session) Read(ctx context.Context, text string, args []any, each func(r
 	return t.lost(errors.Join(err, pipe.Close()))
 }
 
-// eachRow passes the rows of one result.
+// eachRow calls the function each for every row of one result.
 func eachRow(pipe *pgconn.Pipeline, each func(row []any) error) error {
 	reader, err := result(pipe)
 	if err != nil {
@@ -54,7 +54,7 @@ func eachRow(pipe *pgconn.Pipeline, each func(row []any) error) error {
 	return errors.Join(failed, err)
 }
 
-// readValue reads a value from its text: a NULL, bytes, or a string.
+// readValue converts the text of a value to nil for NULL, to bytes, or to a string.
 func readValue(v []byte, oid uint32) (any, error) {
 	switch {
 	case v == nil:
@@ -65,7 +65,7 @@ func readValue(v []byte, oid uint32) (any, error) {
 	return string(v), nil
 }
 
-// textArray writes an array as PostgreSQL reads it from text.
+// textArray returns an array in PostgreSQL's text form.
 func textArray(elements []string) string {
 	quoted := make([]string, len(elements))
 	for i, e := range elements {

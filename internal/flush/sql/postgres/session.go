@@ -16,9 +16,8 @@ import (
 	"baton/internal/flush/sql"
 )
 
-// What surrounds the rows of one task. A refused row aborts a PostgreSQL
-// transaction; the savepoint brings it back. Deferred constraints are checked
-// at once, or COMMIT would find the bad row and could not say which it was.
+// These statements precede and follow the rows of one task. A refused row aborts a PostgreSQL transaction; a rollback to the savepoint
+// makes the transaction usable again. Deferred constraints are checked immediately, because COMMIT could not say which row is wrong.
 const (
 	savepoint        = "SAVEPOINT baton_rows"
 	checkConstraints = "SET CONSTRAINTS ALL IMMEDIATE"
@@ -26,23 +25,22 @@ const (
 	undoRows         = "ROLLBACK TO SAVEPOINT baton_rows; RELEASE SAVEPOINT baton_rows"
 )
 
-// session is one connection in pipeline mode: the statements of a run are sent
-// together, and their answers read one by one. The first error makes the server
-// skip the rest.
+// session is one connection in pipeline mode: the statements of a run are sent together, and their answers are read one by one. After the
+// first error the server skips the rest of the run.
 type session struct {
 	db   *postgres
 	conn *pgxpool.Conn
 	pg   *pgconn.PgConn
-	undo bool // rows were refused: back to the savepoint first
+	undo bool // rows were refused, so the next run begins with a rollback to the savepoint
 	used bool // the transaction has put rows into a staging table
-	// begins: the run that is under way begins the transaction.
+	// begins means that the present run begins the transaction.
 	begins bool
-	// counting: the run that is under way has the server count the rows that it begins.
+	// counting means that the server counts the rows that it begins in the present run.
 	counting bool
-	// pooled: the next transaction may have another server session. So nothing that this one makes
-	// outlives it.
+	// pooled means that the next transaction may have another session of the server. So objects that this session creates must not outlive
+	// the transaction.
 	pooled bool
-	// counter: the transaction has made the counter of rows.
+	// counter means that the transaction has created the counter of rows.
 	counter bool
 	buf     *[]byte
 }
@@ -63,7 +61,7 @@ func (t *session) run(ctx context.Context, tasks []sql.Task) error {
 	if t.begins = tasks[0].Query == "begin"; t.begins {
 		t.counter = false
 	}
-	if t.undo { // first of all: in an aborted transaction nothing can be prepared
+	if t.undo { // first of all, because nothing can be prepared in an aborted transaction
 		if _, err := t.pg.Exec(ctx, undoRows).ReadAll(); err != nil {
 			return err
 		}
@@ -82,7 +80,8 @@ func (t *session) run(ctx context.Context, tasks []sql.Task) error {
 	return err
 }
 
-// whole does tasks; at most one of them may have rows. Refused rows are a *sql.Refusal.
+// whole runs tasks without dividing them into pieces. At most one of the tasks may have rows. The method whole returns refused rows as a
+// *sql.Refusal.
 func (t *session) whole(ctx context.Context, tasks []sql.Task) error {
 	statements, err := t.statements(tasks)
 	if err != nil {
@@ -103,12 +102,12 @@ func (t *session) whole(ctx context.Context, tasks []sql.Task) error {
 	return err
 }
 
-// lost recognises a pooler that greet did not: it gave us another server session, which lacks our
-// temporary objects. From now on all created objects end with their transaction.
+// lost reports a transient error if err shows that greet did not detect a pooler. The pooler has then given us another session of the
+// server, without our temporary objects. From then on baton creates every temporary object for one transaction only.
 func (t *session) lost(err error) error {
 	switch state := sqlState(err); {
 	case state == "26000", state == "42P05", state == "42P01" && strings.Contains(err.Error(), "pg_temp."):
-		if t.pooled { // it is gone within the transaction
+		if t.pooled { // the object has vanished although it belongs to this transaction, so staging tables are no longer used
 			t.db.noStaging.Store(true)
 		}
 		t.db.pooled.Store(true)
@@ -117,10 +116,9 @@ func (t *session) lost(err error) error {
 	return err
 }
 
-// loadFirst begins the transaction and fills the staging table before anything else: a process
-// that freezes within a COPY is not idle, so that the server waits for it for ever.
-// At that moment it holds no lock that others wait for. It returns the remaining
-// statements; rows that a COPY refuses go by arrays.
+// loadFirst begins the transaction and fills the staging table before any other statement. If a process freezes within a COPY, the server
+// waits for the process for ever, because for the server it is not idle. But during this COPY the transaction holds no lock that other
+// transactions wait for. loadFirst returns the remaining statements. Rows that a COPY refuses are sent as arrays.
 func (t *session) loadFirst(ctx context.Context, tasks []sql.Task, statements []statement, at int) ([]statement, error) {
 	before := []string{statements[0].text, statements[1].text, savepoint}
 	if t.pooled {
@@ -145,7 +143,8 @@ func (t *session) loadFirst(ctx context.Context, tasks []sql.Task, statements []
 	return statements[2:], t.prepare(ctx, statements)
 }
 
-// noTemporary: this user may make no temporary tables. Arrays do, too.
+// noTemporary records that this user may not create temporary tables. It returns a transient error, so that the batch is applied again, and
+// its rows are sent as arrays.
 func (t *session) noTemporary(err error) error {
 	t.db.noStaging.Store(true)
 	return fmt.Errorf("%w: %w", flush.ErrTransient, err)
@@ -159,7 +158,7 @@ func (t *session) pipe(ctx context.Context, statements []statement, tasks []sql.
 	if err == nil {
 		err = t.answers(pipe, statements, tasks)
 	}
-	// Reads the remaining answers, so that the connection can be used again.
+	// Close reads the remaining answers, so that the connection can be used again.
 	if closing := pipe.Close(); err == nil {
 		err = closing
 	}
@@ -192,7 +191,7 @@ func (t *session) answers(pipe *pgconn.Pipeline, statements []statement, tasks [
 	return nil
 }
 
-// failed judges an error of a task: an error of its rows is a refusal.
+// failed turns an error of a task's rows into a refusal. It returns any other error unchanged.
 func (t *session) failed(err error, k sql.Task) error {
 	if k.Plan == nil || judge(err) != sql.Refused || unplanned(err, k.Plan) {
 		return err
@@ -201,15 +200,15 @@ func (t *session) failed(err error, k sql.Task) error {
 	return &sql.Refusal{Size: len(k.Rows), At: -1, Cause: err}
 }
 
-// unplanned: a column that we do not write must not be NULL. It was added to the
-// table since the plan was made: no row is at fault.
+// unplanned reports whether the error says that a column that the job does not write must not be NULL. The column was added to the table
+// after the plan was made, so the error is not the fault of a row.
 func unplanned(err error, p *row.Plan) bool {
 	var pg *pgconn.PgError
 	_, table := quote.Schema(p.Table.Name)
 	return errors.As(err, &pg) && pg.Code == "23502" && pg.TableName == table && !sql.HasColumn(p, pg.ColumnName)
 }
 
-// result is the next result of a pipeline.
+// result returns the next result of a pipeline.
 func result(pipe *pgconn.Pipeline) (*pgconn.ResultReader, error) {
 	next, err := pipe.GetResults()
 	if err != nil {
@@ -217,7 +216,7 @@ func result(pipe *pgconn.Pipeline) (*pgconn.ResultReader, error) {
 	}
 	reader, ok := next.(*pgconn.ResultReader)
 	if !ok {
-		return nil, fmt.Errorf("PostgreSQL answered with %T where a result was due", next)
+		return nil, fmt.Errorf("PostgreSQL answered with %T instead of a result", next)
 	}
 	return reader, nil
 }
@@ -231,7 +230,7 @@ func answer(pipe *pgconn.Pipeline) (touched int64, err error) {
 	return tag.RowsAffected(), err
 }
 
-// statements spells the tasks out.
+// statements converts the tasks to statements of PostgreSQL.
 func (t *session) statements(tasks []sql.Task) ([]statement, error) {
 	out := make([]statement, 0, len(tasks)+5)
 	*t.buf = (*t.buf)[:0]
@@ -255,7 +254,7 @@ func (t *session) statements(tasks []sql.Task) ([]statement, error) {
 	return out, nil
 }
 
-// rows spells out the writing of rows, deletes first.
+// rows returns the statements that write the rows of a task, with the deletions first.
 func (t *session) rows(k sql.Task) ([]statement, error) {
 	plan := t.db.plans.Get(k.Plan, compile)
 	if k.Update {
@@ -298,7 +297,7 @@ func (t *session) rows(k sql.Task) ([]statement, error) {
 	return append(out, s), err
 }
 
-// write encodes the columns of rows as the statement's parameters.
+// write returns a statement whose parameters are the given columns of the rows.
 func (t *session) write(text string, plan *compiledPlan, columns []planColumn, rows []row.Row) (statement, error) {
 	s := statement{text: text, name: nameOf(text), formats: plan.formats[:len(columns)]}
 	for _, c := range columns {
@@ -313,14 +312,13 @@ func (t *session) write(text string, plan *compiledPlan, columns []planColumn, r
 	return s, nil
 }
 
-// Narrow: the database cannot hold every character.
+// Narrow implements sql.Session. It reports whether the database's encoding lacks some characters.
 func (t *session) Narrow() bool {
 	encoding := t.pg.ParameterStatus("server_encoding")
 	return encoding != "UTF8" && encoding != "SQL_ASCII"
 }
 
-// errNotCommitted: PostgreSQL answers COMMIT of an aborted transaction with
-// ROLLBACK, and calls that a success.
+// errNotCommitted explains a failed COMMIT. PostgreSQL answers COMMIT of an aborted transaction with ROLLBACK, and reports success.
 var errNotCommitted = errors.New("the server rolled the transaction back instead of committing it")
 
 func (t *session) Commit(ctx context.Context) error {
@@ -337,16 +335,15 @@ func (t *session) Close(sound bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if sound && !t.pg.IsClosed() && t.pg.TxStatus() != 'I' {
-		_, _ = t.pg.Exec(ctx, t.db.queries["rollback"]).ReadAll() // it is closed where this failed
+		_, _ = t.pg.Exec(ctx, t.db.queries["rollback"]).ReadAll() // if this fails, the connection is closed
 	}
 	if sound && !t.pg.IsClosed() {
 		t.conn.Release()
 	} else {
-		// The server rolls back. The pool would count the connection until the server has
-		// answered the goodbye, which a lost server never does. A few such connections
-		// would exhaust the pool.
+		// When the connection is closed, the server rolls the transaction back. Without Hijack the pool would count the connection until
+		// the server has answered the closing message, but a lost server never answers. A few such connections would exhaust the pool.
 		_ = t.conn.Hijack().Close(ctx)
-		t.db.pool.Reset() // what cut this connection has likely cut the idle ones
+		t.db.pool.Reset() // the fault that cut this connection has likely cut the idle connections
 	}
 	t.db.buffers.Put(t.buf)
 }

@@ -11,7 +11,7 @@ import (
 	"baton/internal/flush/sql"
 )
 
-// statement is one statement of a run. Without a name it is sent as text.
+// statement is one of the statements that are sent together. If it has no name, it is sent as text.
 type statement struct {
 	text    string
 	name    string
@@ -19,13 +19,14 @@ type statement struct {
 	formats []int16
 	task    int // index of its task
 	last    bool
-	// writes is the number of rows to write, if the statement returns the number written.
+	// writes is the number of rows to write, if the statement returns how many rows it has written.
 	writes int
-	// temporary: it creates something temporary, for which this user may lack the right, and writes no row.
+	// temporary marks a statement that creates a temporary object and writes no row. This user may lack the right to create such objects.
 	temporary bool
-	// deletes: the statement returns how many rows it deleted for good: they are not inserted again.
+	// deletes means that the statement returns how many rows it deleted without inserting them again.
 	deletes bool
-	// load, if set, is done instead, on its own, in one round trip with the statements before it.
+	// load, if set, is called instead of sending the text. It does its work in one round trip, together with the statements in the argument
+	// before.
 	load func(ctx context.Context, before string) error
 }
 
@@ -40,7 +41,8 @@ func (t *session) send(pipe *pgconn.Pipeline, statements ...statement) {
 	}
 }
 
-// fixed spells out one of our own queries. A transaction begins with its settings.
+// fixed returns the statements for a task that runs one of baton's own queries. After the statement that begins a transaction, it adds the
+// statement that makes the transaction's settings.
 func (t *session) fixed(k sql.Task) []statement {
 	text := t.db.queries[k.Query]
 	switch {
@@ -52,8 +54,8 @@ func (t *session) fixed(k sql.Task) []statement {
 	return []statement{newStatement(text, k.Args)}
 }
 
-// newStatement is a prepared statement. Its parameters are sent as text, so that the
-// server reads them as their columns' types.
+// newStatement returns a statement to be prepared. Its parameters are sent as text, so that the server parses them as the types of their
+// columns.
 func newStatement(text string, args []any) statement {
 	text = numbered(text)
 	s := statement{text: text, name: nameOf(text)}
@@ -64,13 +66,13 @@ func newStatement(text string, args []any) statement {
 		case []byte:
 			s.params = append(s.params, fmt.Appendf(nil, `\x%x`, arg))
 		default:
-			s.params = append(s.params, fmt.Append([]byte{}, arg)) // an empty text is no NULL
+			s.params = append(s.params, fmt.Append([]byte{}, arg)) // not nil, because an empty text is not NULL
 		}
 	}
 	return s
 }
 
-// numbered replaces each ? outside of quotes by $1, $2 ...
+// numbered replaces each "?" outside of quotes by a numbered parameter: "$1", "$2" and so on.
 func numbered(text string) string {
 	var b strings.Builder
 	quoted, n := byte(0), 0
@@ -93,7 +95,7 @@ func numbered(text string) string {
 	return b.String()
 }
 
-// prepare prepares the statements on this connection. It costs a round trip only the first time.
+// prepare prepares the statements on this connection. prepare needs a round trip only the first time.
 func (t *session) prepare(ctx context.Context, statements []statement) error {
 	if t.pooled {
 		return nil
@@ -117,8 +119,8 @@ func (t *session) prepare(ctx context.Context, statements []statement) error {
 	return nil
 }
 
-// forget deallocates our prepared statements: rows may leave out other columns each
-// time, and each time it is another statement.
+// forget deallocates the statements that baton has prepared on this connection. It is called when there are too many, because each
+// combination of absent columns needs another statement.
 func (t *session) forget(ctx context.Context, known map[string]any) error {
 	var all strings.Builder
 	for name := range known {

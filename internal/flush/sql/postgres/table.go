@@ -29,7 +29,7 @@ func (p *postgres) table(ctx context.Context, tx pgx.Tx, name string) (row.Table
 	var oid int64
 	var kind string
 	t := row.Table{}
-	find, err := tx.Begin(ctx) // of a savepoint: a text that is no name is an error
+	find, err := tx.Begin(ctx) // a savepoint, because a text that is no name causes an error
 	if err != nil {
 		return t, err
 	}
@@ -44,7 +44,7 @@ func (p *postgres) table(ctx context.Context, tx pgx.Tx, name string) (row.Table
 	case err != nil:
 		return t, err
 	case kind != "r" && kind != "p":
-		return t, fmt.Errorf("%w: %s is not a table (a view, a sequence or a foreign table cannot be flushed into)", flush.ErrNoTable,
+		return t, fmt.Errorf("%w: %s is not a table (baton cannot write to a view, a sequence or a foreign table)", flush.ErrNoTable,
 			t.Name)
 	}
 	rows, err := tx.Query(ctx, q["columns"], oid)
@@ -69,18 +69,19 @@ func (p *postgres) table(ctx context.Context, tx pgx.Tx, name string) (row.Table
 	return t, err
 }
 
-// noNames are the answers to a text that is no name of a table of this database: a syntax, a name, another database's. Any
-// other answer, such as a schema that this user may not use, says nothing about the table.
+// noNames lists the SQLSTATEs for a text that is not the name of a table of this database: a syntax error, an invalid name, or a name in
+// another database. Any other error, such as an error about a schema that this user may not use, does not say whether the table exists.
 var noNames = []string{"42601", "42602", "0A000"}
 
-// spellings make of a value the text that a column of such a type reads, whatever the session's settings are.
+// spellings maps types to SQL functions. A function converts a value to a text that a column of its type accepts whatever the session's
+// settings are.
 var spellings = map[string]string{
 	"bytea": "encode(%s, 'hex')", "date": "to_char(%s, 'YYYY-MM-DD')", "timestamp": `to_char(%s, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`,
 	"timestamptz": `to_char(%s AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`,
 }
 
-// evaluate replaces the expressions of constant defaults by their values. A default that the database cannot evaluate
-// is none.
+// evaluate replaces the expressions of constant defaults by their values. If the database cannot evaluate a default, the column is treated
+// as if it had none.
 func evaluate(ctx context.Context, tx pgx.Tx, columns []row.Column) error {
 	var expressions []string
 	for _, c := range columns {
@@ -114,9 +115,10 @@ func evaluate(ctx context.Context, tx pgx.Tx, columns []row.Column) error {
 	return nil
 }
 
-// valuesOf are the texts of expressions; nil for one that is refused.
+// valuesOf evaluates the expressions and returns each value as text. The text is nil if the database could not compute the value, such as a
+// division by zero.
 func valuesOf(ctx context.Context, tx pgx.Tx, expressions []string) (texts []*string, err error) {
-	try, err := tx.Begin(ctx) // of a savepoint
+	try, err := tx.Begin(ctx) // begins a savepoint
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +157,7 @@ func (p *postgres) noTable(ctx context.Context, tx pgx.Tx, name string) error {
 
 func catalogueColumn(r pgx.CollectableRow) (row.Column, error) {
 	var c row.Column
-	var native string // name of a type of PostgreSQL's own; "" for others, such as enums
+	var native string // name of a built-in type of PostgreSQL; "" for other types, such as enums
 	var modifier int32
 	var constant *string
 	err := r.Scan(&c.Name, &native, &c.DBType, &modifier, &c.Nullable, &c.Default, &c.Generated, &c.Allow, &constant, &c.Folds, &c.Values,
@@ -176,7 +178,7 @@ func catalogueColumn(r pgx.CollectableRow) (row.Column, error) {
 		c.Kind = row.KindNumeric
 		if modifier >= 4 {
 			c.Precision = int((modifier - 4) >> 16 & 0xffff)
-			c.Scale = int((modifier-4)&0x7ff^1024) - 1024 // eleven bits with a sign
+			c.Scale = int((modifier-4)&0x7ff^1024) - 1024 // the scale has eleven bits with a sign
 		}
 	case "text":
 		c.Kind = row.KindText
@@ -196,24 +198,24 @@ func catalogueColumn(r pgx.CollectableRow) (row.Column, error) {
 	case "uuid":
 		c.Kind = row.KindUUID
 	case "bit":
-		// A cast to bit is a cast to bit(1), which cuts.
+		// A cast to "bit" means bit(1), which would cut the value.
 		c.Kind, c.DBType = row.KindOther, "bit varying"
 	case "time", "timetz", "interval":
 		c.Kind = row.KindOther
-		// The lower half of an interval's modifier is its digits; 0xffff: all six.
+		// The lower 16 bits of an interval's modifier are its number of digits; 0xffff means all six.
 		if digits := int(modifier & 0xffff); modifier >= 0 && digits < 6 {
 			c.Form = fmt.Sprintf(`[^.]*(\.\d{0,%d}0*(\D.*)?)?`, digits)
 		}
-	case "money": // rounds; how many digits it keeps is the server's lc_monetary
+	case "money": // rounds; the server's lc_monetary decides how many digits it keeps
 		c.Kind, c.Form = row.KindOther, `[^.]*(\.\d{0,2}0*\D*)?`
-	case "oid", "xid", "cid": // count a negative number from the other end
+	case "oid", "xid", "cid": // a negative number wraps around to a large one
 		c.Kind, c.Form = row.KindOther, `\d+`
 	case "name":
 		c.Kind, c.MaxBytes = row.KindOther, 63
 	case "char":
 		c.Kind, c.MaxBytes = row.KindOther, 1
 	default:
-		c.Kind = row.KindOther // of an enumerated type's values the server decides: it may have got new ones
+		c.Kind = row.KindOther // only the server knows the values of an enumerated type, because it may have new ones
 	}
 	return c, err
 }

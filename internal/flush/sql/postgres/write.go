@@ -12,20 +12,20 @@ import (
 	"baton/internal/flush/sql"
 )
 
-// compiledPlan is a plan as PostgreSQL statements. Every column travels as one array:
-// a batch of any size is one statement with as many parameters as columns.
+// compiledPlan contains the PostgreSQL statements of a plan. Every column is sent as one array, so a batch of any size is one statement
+// with as many parameters as columns.
 type compiledPlan struct {
 	upsert, remove, update string
-	counted                string // upsert whose rows the server counts as it begins them
+	counted                string // upsert that makes the server count the rows that it begins
 	unload                 string // upsert from the staging table
-	merge                  string // update of the rows that are there, upsert of the others; "": as upsert
-	adds                   []int  // columns that are added to
+	merge                  string // update of existing rows and upsert of other rows; if "", upsert is used
+	adds                   []int  // columns to whose values the plan adds
 	staging                stagingTable
 	columns, key           []planColumn
-	formats                []int16 // one per column: binary
+	formats                []int16 // binary, one per column
 }
 
-// planColumn is a column and the array it travels in.
+// planColumn is a column with the type of the array that carries its values.
 type planColumn struct {
 	row.Column
 	index   int
@@ -70,15 +70,13 @@ func compile(p *row.Plan) *compiledPlan {
 	return out
 }
 
-// merges: of rows that take away from a sum, or were refused, those that are there are updated
-// first, and only the others upserted. The database checks the row that an upsert would insert,
-// also where there is one already, and would refuse -1 for a column that must not be negative,
-// although 10 - 1 is not. The upsert also handles a row that somebody else has inserted
-// meanwhile, and two rows whose keys are equal for the database.
+// merges reports whether existing rows may be updated first, and only the other rows upserted. This is done for rows that subtract from a
+// sum, and for rows that were refused. The database checks the row that an upsert would insert, even if the row exists. So it would refuse
+// -1 for a column that must not be negative, although 10 - 1 is not negative. The upsert also handles a row that another client has
+// inserted at the same time, and two rows whose keys are equal for the database.
 //
-// An upsert finds rows by an index. The index may compare with an operator in a schema that is
-// not searched. Types with such an operator are left to upserts, and so are the tables that
-// demand it.
+// An upsert finds rows by an index. The index may compare with an operator in a schema outside the search path. Therefore types with such
+// an operator are written only by upserts, and so are tables that require upserts.
 func merges(p *row.Plan) bool {
 	for _, k := range p.Key {
 		if p.Columns[k].Kind == row.KindOther {
@@ -88,7 +86,7 @@ func merges(p *row.Plan) bool {
 	return len(p.Key) > 0 && sql.Changes(p) && !p.Keep && !p.Table.UpsertOnly
 }
 
-// takeAway reports whether one of the rows is to make a sum less.
+// takeAway reports whether one of the rows subtracts from a sum.
 func (p *compiledPlan) takeAway(rows []row.Row) bool {
 	for _, i := range p.adds {
 		if slices.ContainsFunc(rows, func(r row.Row) bool { return r.Values[i].Negative() }) {
@@ -98,12 +96,12 @@ func (p *compiledPlan) takeAway(rows []row.Row) bool {
 	return false
 }
 
-// conflict says what happens to a row that is there. Without a key every row
-// is a new one.
+// conflict returns the ON CONFLICT clause, which says what happens to an existing row. For a plan without a key it returns "", so every row
+// is inserted.
 //
-// An upsert finds each row by the unique index and so costs the same whatever the table's size;
-// it has no join that could be planned badly. Updating the rows that are there first saves the
-// server at most a tenth where all are there, and costs it a third more where none is.
+// An upsert finds each row by the unique index, so its cost does not depend on the table's size. It also has no join that could be planned
+// badly. If all rows exist, an update before the upsert saves the server at most a tenth of the time. If no row exists, that update costs a
+// third more time.
 func conflict(p *row.Plan) string {
 	if len(p.Key) == 0 {
 		return ""
@@ -130,7 +128,7 @@ func conflict(p *row.Plan) string {
 	return target + "UPDATE SET " + strings.Join(set, ", ")
 }
 
-// updates adds without a cast: only the sum must fit the column.
+// updates returns the assignments of an update. It adds values without a cast, because only the sum must fit the column.
 func updates(p *row.Plan, columns []planColumn) []string {
 	var set []string
 	for i, c := range p.Columns {
@@ -146,7 +144,7 @@ func updates(p *row.Plan, columns []planColumn) []string {
 		}
 		set = append(set, name+" = "+value)
 	}
-	if len(set) == 0 { // it is only asked whether the row is there
+	if len(set) == 0 { // the statement only checks whether the row exists
 		name := quote.Ident(p.Columns[p.Key[0]].Name)
 		set = []string{name + " = t." + name}
 	}
@@ -155,17 +153,17 @@ func updates(p *row.Plan, columns []planColumn) []string {
 
 func quotedName(c planColumn) string { return quote.Ident(c.Name) }
 
-// cast casts to the type without its length. A cast to varchar(5) would cut,
-// where the assignment to such a column refuses.
+// cast returns a cast to the type without its length. A cast to varchar(5) would cut the value, but an assignment to such a column refuses
+// a longer value.
 func cast(c planColumn) string {
 	return "u.c" + strconv.Itoa(c.index+1) + "::" + c.DBType
 }
 
 func unnest(columns []planColumn) string { return arrays(columns, "$%d::%s[]") }
 
-// lookups is unnest for statements that search rows of the table. The planner does not see how long
-// the arrays are, takes them for short, and uses the index: for 5,000 rows of 100,000 it would
-// read the whole table, with every batch.
+// lookups returns the arrays with the values of rows, for statements that search the table for these rows. The planner does not see the
+// length of the arrays, assumes that they are short, and uses the index. If it knew the length, it would read the whole table for 5,000
+// rows of 100,000, for every batch.
 func lookups(columns []planColumn) string { return arrays(columns, "(SELECT $%d::%s[])") }
 
 func arrays(columns []planColumn, format string) string {
@@ -176,7 +174,8 @@ func arrays(columns []planColumn, format string) string {
 	}) + ")"
 }
 
-// nameList calls the columns of a row source as cast does.
+// nameList returns an SQL list of names for the columns of the rows that a statement gets as arrays. The method cast refers to the columns
+// by the same names.
 func nameList(columns []planColumn, more ...string) string {
 	names := []string{list(columns, func(c planColumn) string { return "c" + strconv.Itoa(c.index+1) })}
 	return "u(" + strings.Join(append(names, more...), ", ") + ")"
@@ -212,15 +211,14 @@ func newColumn(c row.Column, index int) planColumn {
 	return out
 }
 
-// Where PostgreSQL's times and dates start, in microseconds and days since 1970.
+// epoch and epochDay are the origins of PostgreSQL's times and dates. They are in microseconds and in days since 1970.
 const (
 	epoch    = 946_684_800_000_000
 	epochDay = 10_957
 )
 
-// encode appends the column of all rows in PostgreSQL's binary array format:
-// dimensions, null flag, element type, length, lower bound; then the elements,
-// each after its length.
+// encode appends the column of all rows in PostgreSQL's binary array format: dimensions, null flag, element type, length and lower bound,
+// and then the elements. Each element follows its length.
 func (c *planColumn) encode(buf []byte, rows []row.Row) ([]byte, error) {
 	u32 := binary.BigEndian.AppendUint32
 	buf = u32(u32(u32(u32(u32(buf, 1), 1), c.oid), uint32(len(rows))), 1)
@@ -233,11 +231,11 @@ func (c *planColumn) encode(buf []byte, rows []row.Row) ([]byte, error) {
 	return buf, nil
 }
 
-// append appends one value of the column after its length, as arrays and COPY have it.
+// append appends the length and the bytes of one value, in the form of arrays and of COPY.
 func (c *planColumn) append(buf []byte, v *row.Value) ([]byte, error) {
 	u32 := binary.BigEndian.AppendUint32
 	if v.IsNull() {
-		return u32(buf, math.MaxUint32), nil // length -1
+		return u32(buf, math.MaxUint32), nil // the length -1 means NULL
 	}
 	if c.element == "text" {
 		start := len(buf)

@@ -18,11 +18,11 @@ import (
 	"baton/internal/flush/sql/stdsql"
 )
 
-// quote quotes as standard SQL does.
+// quote is the quotation mark for identifiers, as in standard SQL.
 const quote sql.Quote = `"`
 
-// database is one file. It has one session, because a file has one writer; the
-// catalogue is read beside it.
+// database is one file. It has only one session, because only one connection can write to a file at a time. The database's catalogue is
+// read on another connection.
 type database struct {
 	*stdsql.DB
 	path string
@@ -34,7 +34,7 @@ func open(s sql.Setup) (sql.Database, error) {
 		return nil, err
 	}
 	query["_pragma"] = append(query["_pragma"],
-		"busy_timeout("+sql.Millis(s.Limits.Lock)+")", // first: switching to WAL may have to wait
+		"busy_timeout("+sql.Millis(s.Limits.Lock)+")", // set first, because the switch to WAL may have to wait
 		"journal_mode(WAL)",
 		"synchronous(FULL)", // in WAL mode NORMAL may lose the last commits with the power
 		"foreign_keys(1)",
@@ -42,23 +42,22 @@ func open(s sql.Setup) (sql.Database, error) {
 	query.Set("_txlock", "immediate")
 	connector, err := sqlite.NewConnector("file:" + (&url.URL{Path: path}).EscapedPath() + "?" + query.Encode())
 	if err != nil {
-		return nil, errors.New("the parameters after ? in the DSN cannot be read: give a file's path")
+		return nil, errors.New("the parameters after ? in the DSN cannot be read: give only the path of a file")
 	}
 	db := database{stdsql.New(s, namingConnector{connector, path}, 1), path}
 	db.Writer = &writer{}
-	db.Duplicate = func(error) bool { return false } // ON CONFLICT DO NOTHING answers 0 rows
+	db.Duplicate = func(error) bool { return false } // ON CONFLICT DO NOTHING returns 0 rows instead of an error
 	db.Refused = func(err error) bool { return judge(err) == sql.Refused }
 	db.Intact = intact
 	return db, nil
 }
 
-// errRolledBack: SQLite has undone the whole transaction, for one row of it.
-var errRolledBack = errors.New("a trigger or constraint of the table rolls back the whole transaction: write RAISE(ABORT, …) for " +
-	"RAISE(ROLLBACK, …) and take ON CONFLICT ROLLBACK out, so that only the bad row is refused")
+// errRolledBack means that SQLite has undone the whole transaction because of one of its rows.
+var errRolledBack = errors.New("a trigger or constraint of the table rolls back the whole transaction: replace RAISE(ROLLBACK, …) with " +
+	"RAISE(ABORT, …) and remove ON CONFLICT ROLLBACK, so that SQLite refuses only the bad row")
 
-// intact fails if the transaction is gone: then every statement would commit
-// by itself, without ledger and fence. It tries to begin one, which SQLite refuses
-// inside of a transaction and which changes nothing there.
+// intact returns an error if the transaction has ended, because every further statement would then be committed alone, without ledger and
+// fence. intact tries to begin a transaction. If a transaction is open, SQLite refuses that, and nothing changes.
 func intact(ctx context.Context, s *stdsql.Session, cause error) error {
 	_, err := s.Conn.ExecContext(ctx, "BEGIN")
 	switch {
@@ -70,7 +69,7 @@ func intact(ctx context.Context, s *stdsql.Session, cause error) error {
 	return err
 }
 
-// file accepts a path, or SQLite's own file: URI.
+// file parses a DSN, which is a path or a URI of SQLite that begins with "file:".
 func file(dsn string) (path string, query url.Values, err error) {
 	path, query = dsn, url.Values{}
 	if rest, ok := strings.CutPrefix(dsn, "file:"); ok {
@@ -84,17 +83,17 @@ func file(dsn string) (path string, query url.Values, err error) {
 			return "", nil, errors.New("the file: URI cannot be read: give the file's path instead")
 		}
 	}
-	// A dsn for another driver may contain a password, and paths are shown.
+	// Paths are shown in messages, but a DSN for another driver may contain a password.
 	if strings.Contains(path, "://") || strings.Contains(path, "@tcp(") || strings.Contains(path, "@unix(") {
-		return "", nil, errors.New("that is the DSN of a server: give the path of a file, or correct the driver")
+		return "", nil, errors.New("the DSN is for a database server: give the path of a file, or correct the driver")
 	}
 	if path == "" || strings.Contains(path, ":memory:") || query.Get("mode") == "memory" {
-		return "", nil, errors.New("a database in memory keeps nothing: give the path of a file")
+		return "", nil, errors.New("a database in memory loses its data when baton stops: give the path of a file")
 	}
 	return path, query, nil
 }
 
-// judge goes by SQLite's primary result codes.
+// judge returns the verdict about an error by SQLite's primary result code.
 func judge(err error) sql.Verdict {
 	var wrong *sql.WrongValue
 	var broken *brokenKey
@@ -121,15 +120,15 @@ func judge(err error) sql.Verdict {
 	return sql.Lasting
 }
 
-// ofAValue recognises errors of functions in generated columns, constraints and triggers about a
-// value: SQLite has no code for them. See sumOf for the overflow.
+// ofAValue reports whether an error is about a value. A function in a generated column, a constraint or a trigger can cause such an error.
+// ofAValue compares texts, because SQLite has no code for such errors. The expression of sumOf causes the error about an overflow.
 func ofAValue(text string) bool {
 	return slices.ContainsFunc([]string{"integer overflow", "malformed JSON", "JSON cannot hold BLOB values", "ESCAPE expression must be",
 		"LIKE or GLOB pattern too complex"},
 		func(part string) bool { return strings.Contains(text, part) })
 }
 
-// namingConnector adds the file's name to SQLite's error that it cannot open it.
+// namingConnector adds the file's name to SQLite's error about a file that cannot be opened.
 type namingConnector struct {
 	driver.Connector
 	path string

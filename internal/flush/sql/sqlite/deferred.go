@@ -11,37 +11,36 @@ import (
 	"baton/internal/flush/sql/stdsql"
 )
 
-// SQLite checks a deferred foreign key at COMMIT, and does not say which row breaks it. So it is
-// asked after each row, and a row that breaks it is refused as one that breaks any other key; one
-// that refers to a later row of its batch is tried again after that.
+// SQLite checks a deferred foreign key at COMMIT, and does not say which row violates the key. So baton checks the key after each row, and
+// refuses a row that violates the key, as for any other key. A row that refers to a later row of its batch is tried again after that row.
 
-// deferredKey is a foreign key of the table, or of another one that refers to it.
+// deferredKey is a deferred foreign key of the plan's table, or of another table that refers to the plan's table.
 type deferredKey struct {
 	child, parent string
-	query         string // answers 1 if a row breaks it
-	columns       []int  // of the plan, whose values the query takes
-	removed       bool   // it is broken by a row that goes, not by one that comes
+	query         string // returns 1 if a row violates the key
+	columns       []int  // indexes of the plan's columns whose values the query needs
+	removed       bool   // a deleted row can violate the key, and an inserted row cannot
 }
 
-// brokenKey is a row that a deferred foreign key would refuse at COMMIT.
+// brokenKey is the error for a row that a deferred foreign key would refuse at COMMIT.
 type brokenKey struct{ deferredKey }
 
 func (e *brokenKey) Error() string {
 	if e.removed {
-		return fmt.Sprintf("FOREIGN KEY constraint failed: rows of table %q refer to it", e.child)
+		return fmt.Sprintf("FOREIGN KEY constraint failed: rows of table %q refer to this row", e.child)
 	}
-	return fmt.Sprintf("FOREIGN KEY constraint failed: it refers to a row of table %q that is not there", e.parent)
+	return fmt.Sprintf("FOREIGN KEY constraint failed: the row refers to a row of table %q that does not exist", e.parent)
 }
 
-// What surrounds a row whose table has deferred keys.
+// These statements precede and follow the writing of a row whose table has deferred keys.
 const (
 	savepoint = "SAVEPOINT baton_row"
 	undo      = "ROLLBACK TO SAVEPOINT baton_row"
 	release   = "RELEASE SAVEPOINT baton_row"
 )
 
-// guarded writes a row by a statement, whose values are in s.Args, and refuses it if it breaks a
-// deferred key. In a replacement the row that goes comes back.
+// guarded writes a row by a statement with the arguments s.Args, and refuses the row if it violates a deferred key. If the row replaces an
+// old row, the old row is restored.
 func (p *compiledPlan) guarded(
 	ctx context.Context, s *stdsql.Session, text string, row *row.Row, removed bool,
 ) (touched int64, err error) {
@@ -61,13 +60,13 @@ func (p *compiledPlan) guarded(
 	}
 	for _, end := range []string{undo, release} {
 		if _, failed := s.Exec(ctx, end, nil); failed != nil {
-			break // the whole transaction is gone: see intact
+			break // the whole transaction has ended: see intact
 		}
 	}
 	return 0, err
 }
 
-// breaks is a *brokenKey if the row breaks one.
+// breaks returns a *brokenKey if the row violates a deferred key.
 func (p *compiledPlan) breaks(ctx context.Context, s *stdsql.Session, row *row.Row, removed bool) error {
 	for _, k := range p.deferred {
 		if k.removed != removed {
@@ -92,7 +91,7 @@ func (p *compiledPlan) breaks(ctx context.Context, s *stdsql.Session, row *row.R
 	return nil
 }
 
-// ask finds the deferred keys of the plan's table, once.
+// ask finds out which deferred keys concern the plan's table. It asks the database only once for each plan.
 func (p *compiledPlan) ask(ctx context.Context, s *stdsql.Session, plan *row.Plan) error {
 	if p.asked {
 		return nil
@@ -106,7 +105,7 @@ func (p *compiledPlan) ask(ctx context.Context, s *stdsql.Session, plan *row.Pla
 	if err != nil {
 		return err
 	}
-	defer rows.Close() // Err tells what went wrong
+	defer rows.Close() // errors are reported by rows.Err
 	type pair struct{ from, to string }
 	var keys []deferredKey
 	var pairs [][]pair
@@ -141,8 +140,8 @@ func (p *compiledPlan) ask(ctx context.Context, s *stdsql.Session, plan *row.Pla
 	return nil
 }
 
-// comes checks a key of the plan's own table: the row that it refers to is there. A column that
-// the plan does not write, or adds to, is left to COMMIT.
+// comes prepares the check of a key of the plan's own table: the row to which an inserted row refers must exist. If the plan does not write
+// a column of the key, or adds to such a column, only COMMIT checks the key.
 func (p *compiledPlan) comes(k deferredKey, plan *row.Plan, schema string, from, to []string) {
 	var given, equal []string
 	for i := range from {
@@ -159,7 +158,7 @@ func (p *compiledPlan) comes(k deferredKey, plan *row.Plan, schema string, from,
 	p.deferred = append(p.deferred, k)
 }
 
-// goes checks a key that refers to the plan's table by its key: no row refers to one that is gone.
+// goes prepares the check of a key of another table that refers to the plan's table: no row may refer to a removed row.
 func (p *compiledPlan) goes(k deferredKey, plan *row.Plan, schema string, from, to []string) {
 	k.removed = true
 	var equal []string

@@ -12,18 +12,18 @@ import (
 //go:embed queries.sql preflight.sql migrations
 var embedded embed.FS
 
-// Dialect is that of SQLite.
+// Dialect returns the dialect of SQLite.
 func Dialect() *sql.Dialect {
 	return &sql.Dialect{
 		Files: embedded,
 		Form:  "the path of a file",
 		Goose: "sqlite3",
 		Quote: quote,
-		Words: sql.Words{
+		Fragments: sql.Fragments{
 			Now: "strftime('%Y-%m-%d %H:%M:%f', 'now')",
 			Ago: "strftime('%Y-%m-%d %H:%M:%f', 'now', '-' || ? || ' seconds')",
-			At:  "at",
-			// BEGIN IMMEDIATE has locked everything already.
+			At:  "%s",
+			// No row locks are needed, because BEGIN IMMEDIATE has locked the whole database already.
 			Share:    "",
 			Update:   "",
 			Contains: "instr(%s, ?) > 0",
@@ -33,6 +33,7 @@ func Dialect() *sql.Dialect {
 		OwnText:      "TEXT",
 		List:         stdsql.ListOfValues,
 		MaxList:      stdsql.ListChunk,
+		Typed:        func(quoted string) string { return "+" + quoted }, // otherwise the driver converts texts to times
 		ComparesRows: true,
 		OneWriter:    true,
 		Judge:        judge,

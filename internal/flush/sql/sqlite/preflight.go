@@ -19,7 +19,7 @@ import (
 	"baton/internal/flush/sql/stdsql"
 )
 
-// Absent adds the finding of a missing file. It must not be opened: that would create it.
+// Absent adds a finding if the file is missing. It does not open the file, because that would create it.
 func (d database) Absent(r *sql.Report) bool {
 	_, err := os.Stat(d.path)
 	dir := filepath.Dir(d.path)
@@ -27,11 +27,11 @@ func (d database) Absent(r *sql.Report) bool {
 	case err == nil:
 		return false
 	case !errors.Is(err, fs.ErrNotExist):
-		r.Add(finding.SeverityError, fmt.Sprintf("file %s cannot be read: %v", d.path, err), sql.FailsForNow,
-			"give baton's user the right to enter and write "+dir)
+		r.Add(finding.UnusableFile, fmt.Sprintf("file %s cannot be read: %v", d.path, err), sql.FailsForNow,
+			"give baton's user the right to enter and write the directory "+dir)
 	default:
 		if _, err := os.Stat(dir); err != nil {
-			r.Add(finding.SeverityError, fmt.Sprintf("the directory of file %s cannot be used: %v", d.path, err), sql.FailsForNow,
+			r.Add(finding.UnusableFile, fmt.Sprintf("the directory of file %s cannot be used: %v", d.path, err), sql.FailsForNow,
 				"create it for baton's user, or correct the dsn")
 			break
 		}
@@ -40,19 +40,19 @@ func (d database) Absent(r *sql.Report) bool {
 			break
 		}
 		if r.Created {
-			r.Add(finding.SeverityInfo, fmt.Sprintf("file %s is not there yet", d.path), "the first flush makes it, with its tables",
-				"none, unless the dsn names another file than you mean")
+			r.Add(finding.NoFileYet, fmt.Sprintf("file %s is not there yet", d.path), "the first flush creates it, with its tables",
+				"nothing to do, unless the dsn names the wrong file")
 			break
 		}
-		r.Add(finding.SeverityWarning, fmt.Sprintf("file %s is not there", d.path),
-			"the first flush makes it, but not the tables of jobs without `schema: create`: they fail",
-			"correct the dsn if it should be there, or make it with the tables")
+		r.Add(finding.NoFile, fmt.Sprintf("file %s is not there", d.path),
+			"the first flush creates it, but not the tables of jobs without `schema: create`: these jobs fail",
+			"correct the dsn if the file exists elsewhere, or create the file with the tables")
 	}
 	return true
 }
 
 func directory(r *sql.Report, dir string, err error) {
-	r.Add(finding.SeverityError, fmt.Sprintf("directory %s is not writable: %v", dir, err),
+	r.Add(finding.UnusableFile, fmt.Sprintf("directory %s is not writable: %v", dir, err),
 		"SQLite keeps its log beside the file: "+sql.FailsForNow,
 		"give it to baton's user; in a systemd unit, name it under ReadWritePaths=")
 }
@@ -70,7 +70,7 @@ func (d database) Inspect(ctx context.Context, q sql.Queries, r *sql.Report) {
 		r.Unchecked("the file", err)
 		return
 	}
-	defer func() { _ = conn.Close() }() // it goes back to the pool
+	defer func() { _ = conn.Close() }() // returns the connection to the pool
 	var journal string
 	var synchronous int
 	if err := conn.QueryRowContext(ctx, q["pragmas"]).Scan(&journal, &synchronous); err != nil {
@@ -84,35 +84,35 @@ func (d database) Inspect(ctx context.Context, q sql.Queries, r *sql.Report) {
 	}
 }
 
-// try writes in a transaction that is rolled back, also when ctx ends within it: a connection that went back to the
-// pool with it would keep the write lock, and every flush would wait until the pool closes idle ones.
+// try runs a write in a transaction that is rolled back, also when ctx ends during the write. If a connection returned to the pool with an
+// open transaction, it would keep the write lock, and every flush would wait until the pool closes idle connections.
 func try(ctx context.Context, conn *dbsql.Conn, text string) error {
-	tx, err := conn.BeginTx(ctx, nil) // an immediate one
+	tx, err := conn.BeginTx(ctx, nil) // begins with BEGIN IMMEDIATE
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // it only fails where ctx has rolled back
+	defer func() { _ = tx.Rollback() }() // fails only if ctx has already rolled back
 	_, err = tx.ExecContext(ctx, text)
 	return err
 }
 
-// durability judges the loss in a power failure.
+// durability checks which commits may be undone by a power failure.
 func durability(journal string, synchronous int, r *sql.Report) {
 	const full = 2
 	if synchronous < full {
-		r.Add(finding.SeverityError, fmt.Sprintf("synchronous is %d in baton's session, although it asks for FULL", synchronous),
-			"when the power fails, "+sql.GoneForGood+" are missing", "take synchronous out of the dsn")
+		r.Add(finding.UnsafeFile, fmt.Sprintf("synchronous is %d in baton's session, although it asks for FULL", synchronous),
+			"when the power fails, "+sql.GoneForGood+" are missing", "remove synchronous from the dsn")
 	}
 	switch strings.ToLower(journal) {
 	case "off", "memory":
-		r.Add(finding.SeverityError, "journal_mode is "+journal+" although baton asks for WAL",
-			"a crash in the middle of a batch spoils the file", "have the other programs close the file, and PRAGMA journal_mode = WAL")
+		r.Add(finding.UnsafeFile, "journal_mode is "+journal+" although baton asks for WAL",
+			"a crash in the middle of a batch damages the file", "close the file in all other programs, and run PRAGMA journal_mode = WAL")
 	case "wal":
 	default:
-		r.Add(finding.SeverityInfo, "journal_mode is "+journal+" although baton asks for WAL: the file system does not support it, or "+
+		r.Add(finding.NotWAL, "journal_mode is "+journal+" although baton asks for WAL: the file system does not support it, or "+
 			"another program holds the file",
 			"nothing is lost; readers and the flush wait for each other",
-			"have the other programs close the file, and PRAGMA journal_mode = WAL")
+			"close the file in all other programs, and run PRAGMA journal_mode = WAL")
 	}
 }
 
@@ -123,47 +123,48 @@ func cannotWrite(r *sql.Report, path string, err error) {
 		busy = busy || e.Code()&0xff == sqlite3.SQLITE_BUSY
 	}
 	if busy {
-		r.Add(finding.SeverityWarning, fmt.Sprintf("another program holds the write lock of file %s", path),
+		r.Add(finding.LockedFile, fmt.Sprintf("another program holds the write lock of file %s", path),
 			"a flush waits for it, and fails if it waits too long",
-			"end transactions there soon; `fuser` on the file names the program")
+			"let that program end its transactions sooner; run `fuser` on the file to find the program")
 		return
 	}
-	r.Add(finding.SeverityError, fmt.Sprintf("file %s cannot be written: %v", path, err), sql.FailsForNow,
+	r.Add(finding.UnusableFile, fmt.Sprintf("file %s cannot be written: %v", path, err), sql.FailsForNow,
 		"give it and its directory to baton's user; in a systemd unit, name them under ReadWritePaths=")
 }
 
-// judgeFileSystem judges where the file lies.
+// judgeFileSystem adds findings about the file system that contains the file.
 func judgeFileSystem(r *sql.Report, path string, magic int64) {
 	name, kind := kindOfFileSystem(magic)
 	switch kind {
 	case remoteFiles:
-		r.Add(finding.SeverityError, fmt.Sprintf("file %s lies on a network file system (%s)", path, name),
-			"locks between hosts do not work there as SQLite needs them: two nodes can spoil the file, with all that was flushed into it",
-			"put it on a local disk, or use a database server")
+		r.Add(finding.NetworkFile, fmt.Sprintf("file %s lies on a network file system (%s)", path, name),
+			"locks between hosts do not work there as SQLite needs them, so two nodes can damage the file, with all data in it",
+			"put the file on a local disk, or use a database server")
 	case forgottenFiles:
-		r.Add(finding.SeverityError, fmt.Sprintf("file %s lies in memory (%s)", path, name),
+		r.Add(finding.FileInMemory, fmt.Sprintf("file %s lies in memory (%s)", path, name),
 			"a restart of the host loses it: "+sql.GoneForGood, "put it on a disk")
 	case layeredFiles:
-		r.Add(finding.SeverityWarning, fmt.Sprintf("file %s lies in a container's own layer (%s)", path, name),
-			"it goes with the container: "+sql.GoneForGood, "put it on a volume")
+		r.Add(finding.FileInLayer, fmt.Sprintf("file %s lies in a container's own layer (%s)", path, name),
+			"the file is lost with the container: "+sql.GoneForGood, "put it on a volume")
 	case unknownFiles:
-		r.Add(finding.SeverityInfo, fmt.Sprintf("file %s lies on %s, which may be a network file system", path, name),
-			"on one, locks between hosts may not work, and two nodes can spoil the file", "put it on a local disk if it is")
+		r.Add(finding.FileOnFUSE, fmt.Sprintf("file %s lies on %s, which may be a network file system", path, name),
+			"on a network file system, locks between hosts may not work, and two nodes can damage the file",
+			"if it is a network file system, put the file on a local disk")
 	}
 }
 
-// files judges the file system of the database's file.
+// files is the class of a file system. In some classes the file of a database can be lost or damaged.
 type files uint8
 
 const (
 	localFiles files = iota
 	remoteFiles
-	forgottenFiles // gone with the host's next start
-	layeredFiles   // gone with the container
+	forgottenFiles // lost when the host restarts
+	layeredFiles   // lost with the container
 	unknownFiles
 )
 
-// kindOfFileSystem names a file system by its magic number of statfs(2).
+// kindOfFileSystem returns the name and the class of a file system, by its magic number of statfs(2).
 func kindOfFileSystem(magic int64) (name string, kind files) {
 	switch uint32(magic) {
 	case 0x6969:

@@ -2,7 +2,7 @@
 SELECT j.journal_mode, s.synchronous FROM pragma_journal_mode AS j, pragma_synchronous AS s
 
 -- name: schema
--- The triggers of a table.
+-- This returns the triggers of a table.
 SELECT name FROM {schema}.sqlite_schema
 WHERE tbl_name = ? COLLATE NOCASE AND type = 'trigger'
 
@@ -13,5 +13,5 @@ WHERE l."unique" AND x.key
 ORDER BY l.origin <> 'pk', l.seq, x.seqno
 
 -- name: try
--- A transaction begins in a file that cannot be written, too.
+-- A transaction can begin even in a file that cannot be written, so this statement tries a write.
 CREATE TABLE {prefix}preflight (id INTEGER)

@@ -23,7 +23,7 @@ func (d database) Table(ctx context.Context, name string) (row.Table, error) {
 	if schema == "" {
 		schema = "main"
 	}
-	if _, err := os.Stat(d.path); errors.Is(err, fs.ErrNotExist) { // opening would create it, which a read must not
+	if _, err := os.Stat(d.path); errors.Is(err, fs.ErrNotExist) { // opening would create the file, which a read must not do
 		return row.Table{}, fmt.Errorf("%w: there is no file %s: correct the dsn, or create it with the table %s", flush.ErrNoTable,
 			d.path, name)
 	}
@@ -39,16 +39,16 @@ func (d database) Table(ctx context.Context, name string) (row.Table, error) {
 	case err != nil:
 		return row.Table{}, err
 	case kind != "table":
-		return row.Table{}, fmt.Errorf("%w: %s is a %s and cannot be flushed into", flush.ErrNoTable, name, kind)
+		return row.Table{}, fmt.Errorf("%w: %s is a %s, but baton can write only to tables", flush.ErrNoTable, name, kind)
 	}
-	t := row.Table{Name: quote.Join(asked, table), Identity: version} // SQLite numbers changes of the whole schema only
+	t := row.Table{Name: quote.Join(asked, table), Identity: version} // SQLite counts only changes of the whole schema
 	columns, err := stdsql.Collect(ctx, d.Pool, q["columns"], catalogueColumn, table, schema)
 	if err != nil {
 		return t, err
 	}
 	var primary []string
 	for _, c := range columns {
-		if c.hidden != 1 { // a hidden column of a virtual table
+		if c.hidden != 1 { // not a hidden column of a virtual table
 			t.Columns = append(t.Columns, c.Column)
 		}
 	}
@@ -64,20 +64,20 @@ func (d database) Table(ctx context.Context, name string) (row.Table, error) {
 	if t.Unique, err = stdsql.UniqueIndexes(ctx, d.Pool, q["unique"], table, schema); err != nil {
 		return t, err
 	}
-	// INTEGER PRIMARY KEY has no index of its own: it is the table's order.
+	// INTEGER PRIMARY KEY has no index, because it is the order of the table.
 	if len(primary) > 0 && (len(t.Unique) == 0 || !slices.Equal(t.Unique[0], primary)) {
 		t.Unique = slices.Insert(t.Unique, 0, primary)
 	}
 	for i := range t.Columns {
 		if len(primary) == 1 && primary[0] == t.Columns[i].Name && strings.EqualFold(t.Columns[i].DBType, "INTEGER") {
-			t.Columns[i].Default = true // SQLite numbers the rows itself
+			t.Columns[i].Default = true // SQLite itself numbers the rows
 		}
 	}
 	return t, d.findFolds(ctx, &t, table, schema)
 }
 
-// findFolds finds how the columns of unique indexes compare texts. The catalogue has the collations
-// of indexes only, but rows are also searched by the column's own.
+// findFolds finds out how the columns of unique indexes compare texts. The catalogue contains only the collations of indexes, but rows are
+// also searched by the column's own collation.
 func (d database) findFolds(ctx context.Context, t *row.Table, table, schema string) error {
 	for i := range t.Columns {
 		c := &t.Columns[i]
@@ -92,7 +92,7 @@ func (d database) findFolds(ctx context.Context, t *row.Table, table, schema str
 		}
 		if collation != "" {
 			c.Folds = "the collation " + collation
-			c.Exact = "create the table again without COLLATE " + collation + ", since SQLite changes no column, and copy its rows"
+			c.Exact = "create the table again without COLLATE " + collation + " and copy its rows, because SQLite cannot change a column"
 		}
 	}
 	return nil
@@ -120,7 +120,7 @@ func catalogueColumn(scan func(...any) error) (catalogue, error) {
 
 var literal = stdsql.Literals(`'(?:[^']|'')*'`)
 
-// spell is an expression for the text of a default.
+// spell returns an SQL expression for the text of a default.
 func spell(c row.Column, text string) string {
 	if c.Kind == row.KindBytes {
 		return "CAST(" + text + " AS BLOB)"
@@ -128,8 +128,8 @@ func spell(c row.Column, text string) string {
 	return "CAST(" + text + " AS TEXT)"
 }
 
-// kindOf goes by what people mean by a declared type, then by SQLite's own
-// rules. SQLite enforces no length and no precision, so none is reported.
+// kindOf returns the kind of a column by the usual meaning of its declared type, or else by SQLite's own rules. It reports no length and no
+// precision, because SQLite enforces none.
 func kindOf(declared string) row.Kind {
 	d, _, _ := strings.Cut(strings.ToUpper(strings.TrimSpace(declared)), "(")
 	d = strings.TrimSpace(d)

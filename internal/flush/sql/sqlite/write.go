@@ -13,7 +13,7 @@ import (
 	"baton/internal/flush/sql/stdsql"
 )
 
-// writer writes row by row: SQLite has no round trips to save.
+// writer writes rows one by one, because SQLite has no round trips that could be saved.
 type writer struct {
 	plans sql.PlanCache[*compiledPlan]
 }
@@ -22,19 +22,19 @@ type compiledPlan struct {
 	upsert, remove, update string
 	columns                []planColumn
 	every                  []int
-	// deferred are the keys that are checked at COMMIT; asked: they are known.
+	// deferred contains the keys that are checked at COMMIT. asked means that baton has read these keys.
 	deferred []deferredKey
 	asked    bool
 }
 
-// planColumn is a column, whether SQLite turns texts in it into numbers, and
-// whether values are added to it.
+// planColumn is a column of a plan. It says whether SQLite turns texts in the column into numbers, and whether values are added to the
+// column.
 type planColumn struct {
 	row.Column
 	numeric, add bool
 }
 
-// checkEvery is the number of rows between checks of ctx.
+// checkEvery is the number of rows after which the writer checks again whether ctx has ended.
 const checkEvery = 256
 
 func (w *writer) Write(ctx context.Context, s *stdsql.Session, p *row.Plan, rows []row.Row, remove bool) (int, int, error) {
@@ -46,15 +46,15 @@ func (w *writer) Write(ctx context.Context, s *stdsql.Session, p *row.Plan, rows
 	if remove {
 		text, columns = plan.remove, p.Key
 	}
-	err := s.PrepareRows(ctx, text) // an error of it is no row's
+	err := s.PrepareRows(ctx, text) // an error of PrepareRows is not the fault of a row
 	if err == nil {
 		err = plan.ask(ctx, s, p)
 	}
 	if err != nil {
 		return 0, 0, err
 	}
-	// The write lock is ours and nothing here waits, so rows need not be
-	// interrupted one by one: the driver would start a goroutine for each.
+	// This session holds the write lock and no statement waits here, so single rows need not be interrupted when ctx ends. With a context
+	// that can end, the driver would start a goroutine for each row.
 	calm := context.WithoutCancel(ctx)
 	for i := range rows {
 		if i%checkEvery == 0 && ctx.Err() != nil {
@@ -77,9 +77,9 @@ func (w *writer) Write(ctx context.Context, s *stdsql.Session, p *row.Plan, rows
 	return len(rows), 0, nil
 }
 
-// errUnplanned: a column that we do not write must not be NULL. It was added to the
-// table since the plan was made: no row is at fault.
-var errUnplanned = errors.New("the table has a column that must not be NULL and is not written")
+// errUnplanned means that a column that the job does not write must not be NULL. The column was added to the table after the plan was made,
+// so no row is at fault.
+var errUnplanned = errors.New("the table has a NOT NULL column that the job does not write")
 
 func unplanned(err error, p *row.Plan) error {
 	_, table := quote.Schema(p.Table.Name)
@@ -141,7 +141,7 @@ func compile(p *row.Plan) *compiledPlan {
 	}
 	table := quote.Table(p.Table.Name)
 	out.upsert = "INSERT INTO " + table + " AS t (" + strings.Join(names, ", ") + ") VALUES (" + sql.Repeat("?", len(names)) + ")"
-	if len(update) == 0 && len(key) > 0 { // only checks that the row exists
+	if len(update) == 0 && len(key) > 0 { // the statement only checks that the row exists
 		update = append(update, key[0]+" = "+key[0])
 	}
 	if len(key) > 0 {
@@ -152,7 +152,7 @@ func compile(p *row.Plan) *compiledPlan {
 	return out
 }
 
-// conflict is the clause for existing rows.
+// conflict returns the clause of an upsert that says what happens to existing rows.
 func conflict(p *row.Plan, key, set []string) string {
 	target := " ON CONFLICT (" + strings.Join(key, ", ") + ") DO "
 	if p.Keep || len(set) == 0 {
@@ -161,8 +161,8 @@ func conflict(p *row.Plan, key, set []string) string {
 	return target + "UPDATE SET " + strings.Join(set, ", ")
 }
 
-// sumOf adds two numbers. On integer overflow SQLite continues with a float, which loses the last
-// digits; abs of the smallest integer raises an error instead.
+// sumOf returns an expression that adds two numbers. On integer overflow SQLite continues with a float, which loses the last digits. So in
+// that case the expression calls abs of the smallest integer, which raises an error.
 func sumOf(a, b string) string {
 	a, b = "COALESCE("+a+", 0)", "COALESCE("+b+", 0)"
 	sum := a + " + " + b
@@ -170,8 +170,7 @@ func sumOf(a, b string) string {
 		" THEN abs(-9223372036854775808) ELSE " + sum + " END"
 }
 
-// isNumeric follows SQLite's rules of affinity: such a column turns a text
-// that looks like a number into one.
+// isNumeric reports whether a column converts a text that looks like a number to a number, by SQLite's rules of affinity.
 func isNumeric(declared string) bool {
 	d := strings.ToUpper(declared)
 	if d == "" {
@@ -188,7 +187,7 @@ func isNumeric(declared string) bool {
 	return d != "ANY"
 }
 
-// check refuses what SQLite would store as something else.
+// check refuses a value that SQLite would change when it stores it.
 func (c *planColumn) check(v *row.Value) error {
 	switch v.Kind() {
 	case row.KindFloat:
@@ -198,8 +197,8 @@ func (c *planColumn) check(v *row.Value) error {
 	case row.KindNull, row.KindInteger, row.KindBoolean, row.KindTimestamp, row.KindDate, row.KindBytes:
 	default:
 		if c.add && !isWhole(v.Text()) {
-			return &sql.WrongValue{Column: c.Column, Why: fmt.Sprintf("SQLite would add %s as a float: declare the column REAL if that "+
-				"will do, or count in the smallest unit", v.Text())}
+			return &sql.WrongValue{Column: c.Column, Why: fmt.Sprintf("SQLite would add %s as a float: declare the column REAL if a float "+
+				"is exact enough, or count in the smallest unit", v.Text())}
 		}
 		if c.numeric && losesDigits(v.Text(), v.Kind()) {
 			return &sql.WrongValue{Column: c.Column,
@@ -209,19 +208,19 @@ func (c *planColumn) check(v *row.Value) error {
 	return nil
 }
 
-// isWhole: SQLite adds the number as an integer.
+// isWhole reports whether SQLite adds the number as an integer.
 func isWhole(number string) bool {
 	whole, fraction, _ := strings.Cut(number, ".")
 	_, err := strconv.ParseInt(whole, 10, 64)
 	return err == nil && strings.Trim(fraction, "0") == ""
 }
 
-// losesDigits: SQLite keeps a numeric text as an integer of 64 bits or a float,
-// and a float keeps 15 digits. A text that is no number is left alone; one that
-// is a number only by accident, such as 007, must come back as it was.
+// losesDigits reports whether SQLite would lose digits of a text. SQLite stores a numeric text as an integer of 64 bits or as a float, and
+// a float has 15 digits. SQLite does not change a text that is no number. A text that only looks like a number, such as 007, must be stored
+// unchanged.
 func losesDigits(text string, kind row.Kind) bool {
 	if !strings.ContainsAny(text, "0123456789") || strings.ContainsAny(text, "xX_") {
-		return false // to SQLite "inf", "nan" and "0x1p4" are no numbers
+		return false // for SQLite "inf", "nan" and "0x1p4" are no numbers
 	}
 	f, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if err != nil {
@@ -236,7 +235,7 @@ func losesDigits(text string, kind row.Kind) bool {
 	return !whole && (digits > 15 || digits > 0 && f == 0)
 }
 
-// significant counts digits from the first to the last that is not 0.
+// significant returns the number of digits from the first digit that is not 0 to the last digit that is not 0.
 func significant(number string) int {
 	mantissa, _, _ := strings.Cut(strings.ToLower(number), "e")
 	digits := strings.NewReplacer(".", "", "-", "", "+", "", " ", "").Replace(mantissa)

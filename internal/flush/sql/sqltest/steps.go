@@ -1,35 +1,38 @@
-// Package sqltest lets a test stop the transactions of a Store at every step, by a decorated
-// database.
+// Package sqltest wraps a database, so that a test can stop the transactions of a Store at every step.
 package sqltest
 
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"baton/internal/flush"
 	"baton/internal/flush/sql"
 )
 
-// Step is a boundary of the protocol, where a process may die or a connection drop.
+// Step is a step of the protocol at which a process may die or a connection may break.
 type Step string
 
-// The steps of Apply and TakeOver, in their order.
+// These are the steps of Apply, in their order, and then the steps of TakeOver.
 const (
-	StepBeforeBegin Step = "before begin" // with a connection, without a transaction
+	StepBeforeBegin Step = "before begin" // there is a connection, but no transaction
 	StepAfterBegin  Step = "after begin"
 	StepAfterLedger Step = "after ledger"
-	StepAfterMove   Step = "after move" // instead of the ledger, where the position is in the database
+	StepAfterMove   Step = "after move" // instead of StepAfterLedger, if the source keeps its position in the database
 	StepAfterRows   Step = "after rows"
 	StepAfterMarks  Step = "after marks"
 	StepAfterDead   Step = "after dead letters"
 	StepAfterFence  Step = "after fence check"
 	StepAfterCommit Step = "after commit"
 
+	// StepAfterOld is in no list: only a batch with Keep reads old rows. This step is passed after each of these readings.
+	StepAfterOld Step = "after old rows"
+
 	StepTakeOverBeforeCommit Step = "take over: before commit"
 	StepTakeOverAfterCommit  Step = "take over: after commit"
 )
 
-// Steps lists every step, those of Apply first.
+// Steps returns all steps except StepAfterOld. The steps of Apply come first.
 func Steps() []Step {
 	return []Step{
 		StepBeforeBegin, StepAfterBegin, StepAfterLedger, StepAfterMove, StepAfterRows, StepAfterMarks, StepAfterDead,
@@ -38,9 +41,9 @@ func Steps() []Step {
 	}
 }
 
-// Observed is a dialect whose transactions call observe at every step. Its error ends the
-// transaction there, as a lost connection would. Transactions that neither write a batch
-// or a dead letter's row nor take the fence have no steps.
+// Observed returns a dialect whose transactions call observe at every step. An error of observe ends the transaction at that step, as if
+// the connection was lost. Only transactions that write a batch or a dead letter's row, that put a deleted
+// row back, or that claim the fence, have steps.
 func Observed(d *sql.Dialect, observe func(Step) error) *sql.Dialect {
 	decorated := *d
 	decorated.Open = func(s sql.Setup) (sql.Database, error) {
@@ -74,7 +77,7 @@ func (d *database) at(steps ...Step) error {
 	return nil
 }
 
-// purpose is the purpose of a transaction, known from its second statement.
+// purpose says why a transaction was begun. The second statement of the transaction shows this.
 type purpose int
 
 const (
@@ -84,15 +87,15 @@ const (
 	other
 )
 
-// session derives the steps of one transaction from its statements.
+// session derives from the statements of one transaction which steps the transaction has reached.
 type session struct {
 	sql.Session
 	db      *database
 	is      purpose
-	entered bool // in the ledger, or the position is moved
-	written bool // all rows, or those that a batch writes ahead of its turn
-	buried  bool // all dead letters
-	checked bool // the fence
+	entered bool // the batch is in the ledger, or its position is moved
+	written bool // all rows are written, or all rows that a batch writes before its turn
+	buried  bool // all dead letters are written
+	checked bool // the fence is checked
 }
 
 // Run implements sql.Session.
@@ -109,10 +112,16 @@ func (s *session) Run(ctx context.Context, tasks ...sql.Task) error {
 	if len(tasks) == 0 || tasks[0].Query == "begin" {
 		return s.Session.Run(ctx, tasks...)
 	}
+	if tasks[0].Query == "kept_put_back" { // the last statement of the transaction that puts a deleted row back
+		s.is, s.checked = writing, true
+	}
+	if strings.HasPrefix(tasks[0].Query, "kept_") { // the reading of old rows is no step
+		return s.Session.Run(ctx, tasks...)
+	}
 	if err := s.reveal(purposeOf(tasks[0])); err != nil {
 		return err
 	}
-	if enters(tasks[0]) { // behind what was written ahead
+	if enters(tasks[0]) { // the rows that were written ahead come first
 		if err := s.before(tasks[0].Query); err != nil {
 			return err
 		}
@@ -137,7 +146,12 @@ func (s *session) Read(ctx context.Context, text string, args []any, each func(r
 			return err
 		}
 	}
-	return s.Session.Read(ctx, text, args, each)
+	old := s.is == writing && !s.written && text != s.db.queries["fence_check"]
+	err := s.Session.Read(ctx, text, args, each)
+	if err == nil && old {
+		return s.db.at(StepAfterOld)
+	}
+	return err
 }
 
 // Commit implements sql.Session.
@@ -148,7 +162,7 @@ func (s *session) Commit(ctx context.Context) error {
 		before, after = []Step{StepTakeOverBeforeCommit}, []Step{StepTakeOverAfterCommit}
 	case s.is == writing && s.checked:
 		before, after = []Step{StepAfterFence}, []Step{StepAfterCommit}
-	case s.is == writing: // what an operator replays is under no fence
+	case s.is == writing: // a replay of an operator needs no fence
 		before, after = []Step{StepAfterDead}, []Step{StepAfterCommit}
 	}
 	if err := s.db.at(before...); err != nil {
@@ -160,7 +174,7 @@ func (s *session) Commit(ctx context.Context) error {
 	return s.db.at(after...)
 }
 
-// purposeOf is the purpose of a transaction whose first statement after BEGIN is t.
+// purposeOf returns the purpose of a transaction whose first statement after BEGIN is t.
 func purposeOf(t sql.Task) purpose {
 	switch t.Query {
 	case "", "ledger_insert", "position_insert", "position_move", "dead_insert", "dead_part_insert":
@@ -171,7 +185,7 @@ func purposeOf(t sql.Task) purpose {
 	return other
 }
 
-// reveal hears what a transaction is for that began with nothing but BEGIN.
+// reveal records the purpose of a transaction whose first call of Run contained only BEGIN.
 func (s *session) reveal(p purpose) error {
 	if s.is != unknown {
 		return nil
@@ -182,14 +196,14 @@ func (s *session) reveal(p purpose) error {
 	return s.db.at(StepAfterBegin)
 }
 
-// before comes by the steps that are behind a transaction when it goes on with a query.
+// before observes the steps that are complete because the transaction continues with the given query.
 func (s *session) before(query string) error {
 	if !s.written {
 		s.written = true
 		steps := []Step{StepAfterLedger, StepAfterRows}
 		if s.entered || enters(sql.Task{Query: query}) {
 			steps = steps[1:]
-		} // otherwise there is none to wait for
+		} // otherwise there is no turn to wait for
 		if err := s.db.at(steps...); err != nil {
 			return err
 		}
@@ -201,7 +215,7 @@ func (s *session) before(query string) error {
 	return nil
 }
 
-// opening has the first statements of a transaction tell when they are done.
+// opening returns the first tasks of a transaction, changed so that they observe the steps after BEGIN and after the entry of the batch.
 func opening(s *session, tasks []sql.Task) []sql.Task {
 	out := append([]sql.Task{then(s, tasks[0], StepAfterBegin)}, tasks[1:]...)
 	if enters(tasks[1]) {
@@ -210,12 +224,12 @@ func opening(s *session, tasks []sql.Task) []sql.Task {
 	return out
 }
 
-// enters: by the task the database remembers the batch.
+// enters reports whether a task enters the batch into the ledger or moves its position.
 func enters(t sql.Task) bool {
 	return t.Query == "ledger_insert" || t.Query == "position_insert" || t.Query == "position_move"
 }
 
-// entering has such a task tell when it is done.
+// entering returns a task that enters the batch or moves its position, changed so that it observes its step when it is done.
 func (s *session) entering(t sql.Task) sql.Task {
 	s.entered = true
 	if t.Query == "ledger_insert" {
@@ -224,7 +238,7 @@ func (s *session) entering(t sql.Task) sql.Task {
 	return then(s, t, StepAfterMove)
 }
 
-// then comes by steps once the task is done.
+// then returns the task, changed so that it observes the given steps when it is done.
 func then(s *session, t sql.Task, steps ...Step) sql.Task {
 	did := t.Then
 	t.Then = func(touched int64) error {
@@ -238,7 +252,7 @@ func then(s *session, t sql.Task, steps ...Step) sql.Task {
 	return t
 }
 
-// isMarks: the totals of counters have a table of their own, and no job's table is theirs.
+// isMarks reports whether a task writes marks. The totals of counters are in a table of baton, not in a job's table.
 func isMarks(t sql.Task) bool {
 	return t.Plan != nil && len(t.Plan.Columns) == 3 && t.Plan.Columns[2].Name == "total" && t.Plan.Columns[0].Name == "job"
 }

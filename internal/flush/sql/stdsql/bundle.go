@@ -7,15 +7,14 @@ import (
 	"baton/internal/flush/sql"
 )
 
-// The limits of one statement: rows of a fixed query, and bytes of their texts.
+// bundleRows and bundleBytes limit one statement that bundle makes: the number of its rows, and the bytes of their texts.
 const (
 	bundleRows  = 64
 	bundleBytes = 128 << 10
 )
 
-// bundle does the first tasks by one statement if they insert into the same table. It returns how
-// many they are, and whether they are done. They are not if a row exists already or is refused.
-// The caller then runs the tasks one at a time to find that row.
+// bundle runs the first tasks as one statement if they insert into the same table. It returns the number of these tasks, and whether they
+// are done. The tasks are not done if a row exists already or is refused. The caller then runs the tasks one by one to find that row.
 func (s *Session) bundle(ctx context.Context, tasks []sql.Task) (n int, done bool, err error) {
 	if n = s.alike(tasks); n < 2 {
 		return 1, false, nil
@@ -35,8 +34,8 @@ func (s *Session) bundle(ctx context.Context, tasks []sql.Task) (n int, done boo
 	return n, err == nil, err
 }
 
-// alike is how many of the first tasks insert into the same table and await no answer: a power of
-// two, so that few statements are prepared.
+// alike returns how many of the first tasks insert into the same table and need no result. The number is a power of two, so that few
+// different statements are prepared.
 func (s *Session) alike(tasks []sql.Task) int {
 	query := tasks[0].Query
 	if !s.Parent.Bundles || !strings.Contains(s.Parent.Queries[query], " VALUES (") {

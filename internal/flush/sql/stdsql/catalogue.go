@@ -7,8 +7,8 @@ import (
 	"baton/internal/flush/sql"
 )
 
-// UniqueIndexes reads rows of index, column, and whether the column is only part
-// of one or an expression: an index with such a column does not count.
+// UniqueIndexes returns the columns of unique indexes. For each column of an index, the query returns the index, the column and a boolean.
+// The boolean says that the index contains only a part of the column, or an expression. UniqueIndexes skips an index with such a column.
 func UniqueIndexes(ctx context.Context, db *dbsql.DB, query string, args ...any) ([][]string, error) {
 	type part struct {
 		index, column string
@@ -40,14 +40,14 @@ func UniqueIndexes(ctx context.Context, db *dbsql.DB, query string, args ...any)
 	return unique, nil
 }
 
-// ScanName reads a row of one text, for Collect.
+// ScanName reads a row that consists of one text. It is an argument for Collect.
 func ScanName(scan func(...any) error) (string, error) {
 	var name string
 	err := scan(&name)
 	return name, err
 }
 
-// Collect reads all rows of a query.
+// Collect runs a query, and returns a value for each of its rows.
 func Collect[T any](
 	ctx context.Context, db *dbsql.DB, query string, read func(scan func(...any) error) (T, error), args ...any,
 ) ([]T, error) {
@@ -55,7 +55,7 @@ func Collect[T any](
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // Err tells what went wrong
+	defer func() { _ = rows.Close() }() // errors are reported by rows.Err
 	var all []T
 	for rows.Next() {
 		one, err := read(rows.Scan)
@@ -67,7 +67,7 @@ func Collect[T any](
 	return all, rows.Err()
 }
 
-// IndexesOf reads rows of index and column, in their order.
+// IndexesOf returns the indexes that a query finds. Each row of the query is an index and one of its columns, in the order of the index.
 func IndexesOf(ctx context.Context, d *DB, query string, args ...any) ([]sql.UniqueIndex, error) {
 	type part struct{ index, column string }
 	parts, err := Collect(ctx, d.Pool, query, func(scan func(...any) error) (part, error) {

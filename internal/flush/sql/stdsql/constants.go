@@ -10,19 +10,20 @@ import (
 	"baton/internal/flush/row"
 )
 
-// number and bits are literals of every database.
+// number and bits match forms of literals that all databases have in common.
 const (
 	number = `[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?`
 	bits   = `[xXbB]'[0-9A-Fa-f]*'|0[xX][0-9A-Fa-f]+`
 )
 
-// Literals are the literals of a database, where quoted is a text in quotes.
+// Literals returns an expression that matches the literals of a database. The argument quoted is an expression that matches a text in
+// quotes.
 func Literals(quoted string) *regexp.Regexp {
 	return regexp.MustCompile(`^(` + quoted + `|` + number + `|` + bits + `|(?i:true|false))$`)
 }
 
-// Evaluate replaces the literals of constant defaults by their values. spell is the expression for the text of a
-// literal in such a column.
+// Evaluate replaces the literals of constant defaults by their values. The function spell returns an SQL expression for the text of a
+// literal in a column.
 func Evaluate(ctx context.Context, db *dbsql.DB, columns []row.Column, spell func(c row.Column, literal string) string) error {
 	var expressions []string
 	for _, c := range columns {

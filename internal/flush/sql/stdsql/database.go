@@ -12,41 +12,39 @@ import (
 	"baton/internal/flush/sql"
 )
 
-// DB is a database behind database/sql: what MySQL and SQLite have in common.
-// It keeps its own connections, because statements prepared on one of them
-// must outlive the transaction.
+// DB is a database behind database/sql, with the common parts of MySQL and SQLite. It keeps its own list of connections, because a
+// statement that was prepared on a connection must stay prepared after the transaction.
 type DB struct {
 	limits  sql.Limits
 	Queries sql.Queries
 	Pool    *dbsql.DB
 	Writer  rowWriter
-	// Duplicate: the error is that of a unique key that exists already.
+	// Duplicate reports whether an error means that a unique key exists already.
 	Duplicate func(error) bool
 	Refused   func(error) bool
-	// Culprit, if set, returns the position of the row that made the database refuse a statement of
-	// several rows; negative if unknown.
+	// Culprit, if set, returns the position of the row that made the database refuse a statement of several rows, or a negative number if
+	// the row is unknown.
 	Culprit func(ctx context.Context, s *Session, p *row.Plan, cause error, rows int) (int, error)
-	// Probe, if set, does a Task's Probe: see there.
+	// Probe, if set, runs a Task with Probe: see sql.Task.
 	Probe func(ctx context.Context, s *Session, t sql.Task) (touched int64, err error)
-	// Bundles: one statement for many rows of a fixed query costs less than many.
+	// Bundles means that one statement for many rows of a fixed query costs less than many statements.
 	Bundles bool
-	// Spoilt, if set, reports that a prepared statement is unusable after this error.
+	// Spoilt, if set, reports whether a prepared statement is unusable after this error.
 	Spoilt func(error) bool
-	// Intact, if set, fails when the database has ended the transaction because of
-	// the refusal.
+	// Intact, if set, returns an error if the database has ended the transaction because of the refusal.
 	Intact func(ctx context.Context, s *Session, cause error) error
 
 	IsCertified atomic.Bool
 
-	slots chan struct{} // one per session in use
+	slots chan struct{} // contains one entry per session in use
 	mu    sync.Mutex
 	idle  []*Session
 }
 
-// New opens a database by its connector, with at most the given number of sessions. It does not connect.
+// New opens a database by its connector, and allows at most the given number of sessions at the same time. It does not connect.
 func New(s sql.Setup, connector driver.Connector, sessions int) *DB {
 	d := &DB{limits: s.Limits, Queries: s.Queries, Pool: dbsql.OpenDB(connector), slots: make(chan struct{}, sessions)}
-	d.Pool.SetMaxOpenConns(sessions + 2) // a migration takes two, also while idle sessions have theirs
+	d.Pool.SetMaxOpenConns(sessions + 2) // a migration needs two connections, also while idle sessions hold theirs
 	d.Pool.SetMaxIdleConns(1)
 	d.Pool.SetConnMaxIdleTime(time.Minute)
 	return d
@@ -79,7 +77,7 @@ func (d *DB) dropIdle() {
 	d.idle = nil
 }
 
-// freshFor is how long an idle connection is taken to be alive.
+// freshFor is how long an idle connection is assumed to work without a check.
 const freshFor = 500 * time.Millisecond
 
 // Session implements sql.Database.
@@ -113,7 +111,7 @@ func (d *DB) connection(ctx context.Context) (*Session, error) {
 		if time.Since(s.used) < freshFor || s.Conn.PingContext(ctx) == nil {
 			return s, nil
 		}
-		s.drop() // the server has closed it meanwhile, or is being restarted
+		s.drop() // the server has closed the connection, or is being restarted
 	}
 	conn, err := d.Pool.Conn(ctx)
 	if err != nil {
@@ -131,11 +129,11 @@ type Session struct {
 	direct     map[string]driver.Stmt
 	Args       []any // reused for every statement
 	named      []driver.NamedValue
-	open       bool  // a transaction is
+	open       bool  // a transaction is open
 	Guarded    bool  // rows of the task are expected to be refused
-	Replacing  bool  // rows that are deleted come back
+	Replacing  bool  // rows that are deleted are inserted again
 	Ignored    int64 // rows of the task that were accepted and not written
-	Deleted    int64 // rows of the task that were deleted, and do not come back
+	Deleted    int64 // rows of the task that were deleted and not inserted again
 	used       time.Time
 
 	cut              func() // cuts the connection, if the driver can
@@ -185,18 +183,18 @@ func (s *Session) one(ctx context.Context, t sql.Task) (err error) {
 	return t.Done(touched)
 }
 
-// Exec runs a statement, prepared if it has arguments, and returns how many rows it touched.
+// Exec runs a statement and returns how many rows it touched. A statement with arguments is prepared.
 func (s *Session) Exec(ctx context.Context, text string, args []any) (touched int64, err error) {
 	var result dbsql.Result
 	if len(args) == 0 {
-		result, err = s.Conn.ExecContext(ctx, text) // one round trip; prepared it would be three
+		result, err = s.Conn.ExecContext(ctx, text) // one round trip; a prepared statement would need three
 	} else {
 		var statement *dbsql.Stmt
 		if statement, err = s.Prepare(ctx, text); err == nil {
 			result, err = statement.ExecContext(ctx, args...)
 		}
 		if err != nil && s.Parent.Spoilt != nil && s.Parent.Spoilt(err) {
-			_ = statement.Close() // at worst it lives as long as the connection
+			_ = statement.Close() // if this fails, the statement exists until the connection ends
 			delete(s.statements, text)
 		}
 	}
@@ -206,8 +204,8 @@ func (s *Session) Exec(ctx context.Context, text string, args []any) (touched in
 	return result.RowsAffected()
 }
 
-// ExecRows runs a prepared statement with s.Args, and returns how many rows it touched. It calls the driver itself:
-// database/sql would check each argument and convert it once more. So each is a driver.Value.
+// ExecRows runs a prepared statement with s.Args, and returns how many rows it touched. It calls the driver directly, because database/sql
+// would check and convert each argument again. So each argument must be a driver.Value.
 func (s *Session) ExecRows(ctx context.Context, text string) (touched int64, err error) {
 	err = s.Conn.Raw(func(conn any) error {
 		statement, err := s.prepareDirect(ctx, conn.(driver.ConnPrepareContext), text)
@@ -221,7 +219,7 @@ func (s *Session) ExecRows(ctx context.Context, text string) (touched int64, err
 		result, err := statement.(driver.StmtExecContext).ExecContext(ctx, s.named)
 		if err != nil {
 			if s.Parent.Spoilt != nil && s.Parent.Spoilt(err) {
-				_ = statement.Close() // at worst it lives as long as the connection
+				_ = statement.Close() // if this fails, the statement exists until the connection ends
 				delete(s.direct, text)
 			}
 			return err
@@ -232,7 +230,7 @@ func (s *Session) ExecRows(ctx context.Context, text string) (touched int64, err
 	return touched, err
 }
 
-// PrepareRows prepares a statement for ExecRows once for this connection.
+// PrepareRows prepares a statement for ExecRows, unless it is prepared on this connection already.
 func (s *Session) PrepareRows(ctx context.Context, text string) error {
 	return s.Conn.Raw(func(conn any) error {
 		_, err := s.prepareDirect(ctx, conn.(driver.ConnPrepareContext), text)
@@ -256,19 +254,19 @@ func (s *Session) prepareDirect(ctx context.Context, conn driver.ConnPrepareCont
 
 func (s *Session) closeDirect() {
 	for _, statement := range s.direct {
-		_ = statement.Close() // at worst it lives as long as the connection
+		_ = statement.Close() // if this fails, the statement exists until the connection ends
 	}
 	clear(s.direct)
 }
 
-// Prepare prepares a statement once for this connection.
+// Prepare prepares a statement, unless it is prepared on this connection already.
 func (s *Session) Prepare(ctx context.Context, text string) (*dbsql.Stmt, error) {
 	if statement, ok := s.statements[text]; ok {
 		return statement, nil
 	}
 	if len(s.statements) >= sql.MaxStatements {
 		for text, statement := range s.statements {
-			_ = statement.Close() // at worst it lives as long as the connection
+			_ = statement.Close() // if this fails, the statement exists until the connection ends
 			delete(s.statements, text)
 		}
 	}
@@ -279,10 +277,10 @@ func (s *Session) Prepare(ctx context.Context, text string) (*dbsql.Stmt, error)
 	return statement, err
 }
 
-// ListChunk is how many values a list has at most.
+// ListChunk limits the number of values in one list of a statement.
 const ListChunk = 500
 
-// ListOfValues is IN, with a power of two of values: few statements, each prepared once.
+// ListOfValues returns an IN condition. The number of its values is a power of two, so that few different statements are prepared.
 func ListOfValues(values []string) (string, []any) {
 	n := 1
 	for n < len(values) {
@@ -307,7 +305,7 @@ func (s *Session) Read(ctx context.Context, text string, args []any, each func(r
 	if err != nil {
 		return err
 	}
-	defer rows.Close() // Err tells what went wrong
+	defer rows.Close() // errors are reported by rows.Err
 	columns, err := rows.Columns()
 	if err != nil {
 		return err
@@ -354,7 +352,7 @@ func (s *Session) Close(sound bool) {
 	}
 	if !sound {
 		s.drop()
-		s.Parent.dropIdle() // what cut this connection has likely cut them, too
+		s.Parent.dropIdle() // the fault that cut this connection has likely cut the idle ones
 		return
 	}
 	s.open, s.used = false, time.Now()
@@ -365,8 +363,7 @@ func (s *Session) Close(sound bool) {
 	s.Parent.idle = append(s.Parent.idle, s)
 }
 
-// drop closes the connection for good; the database rolls back. SQLite does so
-// only when no statement is left on the connection.
+// drop closes the connection for good, so that the database rolls back. SQLite rolls back only when no statement is left on the connection.
 func (s *Session) drop() {
 	for _, statement := range s.statements {
 		_ = statement.Close()

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Cutter is a driver's connection that can be cut while a statement waits on it, from any goroutine.
+// Cutter is a driver's connection that any goroutine can cut while a statement waits on the connection.
 type Cutter interface{ Cut() }
 
-// limit bounds a session's statement by ctx and the limit of a round trip. The context that it returns is the driver's.
+// limit ends a session's statement when ctx ends or the time limit of a round trip is over. It returns the context for the driver.
 //
-// For each statement under a context that can end, go-sql-driver wakes a second goroutine, twice. On a busy machine that
-// takes longer than a small statement does. So a connection that can be cut is cut from here, and the driver is given a
-// context that never ends. end returns the error of the statement, or why it was cut.
+// If a statement has a context that can end, go-sql-driver wakes a second goroutine twice. On a busy machine this takes longer than a small
+// statement. So limit itself cuts the connection, if the connection can be cut, and returns a context that never ends. The function end
+// returns the error of the statement, or the reason of the cut.
 func (s *Session) limit(ctx context.Context) (calm context.Context, end func(error) error) {
 	if s.limited {
 		return ctx, func(err error) error { return err }
@@ -42,7 +42,7 @@ func (s *Session) limit(ctx context.Context) (calm context.Context, end func(err
 	}
 }
 
-// arm lets a session cut its connection, if the driver can.
+// arm prepares a session for cutting its connection, if the driver's connection is a Cutter.
 func (s *Session) arm() error {
 	return s.Conn.Raw(func(conn any) error {
 		if c, ok := conn.(Cutter); ok {

@@ -8,16 +8,16 @@ import (
 	"baton/internal/flush/sql"
 )
 
-// rowWriter writes rows of one operation, in an order that it is given.
+// rowWriter writes rows of one operation, in the order in which it gets them.
 type rowWriter interface {
-	// Write returns how many rows are written and, if the database refused some, how many of
-	// the next ones are in doubt.
+	// Write returns how many rows are written. If the database refused a row, Write also returns how many rows after the written ones may
+	// be the refused row.
 	Write(ctx context.Context, s *Session, p *row.Plan, rows []row.Row, remove bool) (done, doubt int, err error)
-	// Update changes an existing row; touched is 0 if there is none.
+	// Update changes an existing row. touched is 0 if no such row exists.
 	Update(ctx context.Context, s *Session, p *row.Plan, row *row.Row) (touched int64, err error)
 }
 
-// rows writes the rows of a task, in pieces if the task has Refused.
+// rows writes the rows of a task. If the task expects that rows are refused, it writes them in pieces.
 func (s *Session) rows(ctx context.Context, t sql.Task) (touched int64, err error) {
 	s.Ignored, s.Deleted = 0, 0
 	s.Guarded = t.Guarded()
@@ -44,8 +44,8 @@ func (s *Session) rows(ctx context.Context, t sql.Task) (touched int64, err erro
 	return touched, nil
 }
 
-// piece relies on each statement being all or nothing in these databases, so
-// that a refused one leaves the transaction as it was: no savepoints are needed.
+// piece writes rows as a whole, or not at all. The databases of this package undo a refused statement completely, so no savepoint is
+// needed.
 func (s *Session) piece(ctx context.Context, t sql.Task) (touched int64, err error) {
 	done, doubt := 0, len(t.Rows)
 	switch {
@@ -80,18 +80,17 @@ func (s *Session) piece(ctx context.Context, t sql.Task) (touched int64, err err
 	return touched, refused
 }
 
-// unknown: the database does not report which row is at fault.
+// unknown means that the database does not report which row is at fault.
 const unknown = -1
 
-// What surrounds rows that are replaced.
+// These statements are sent before and after the statements that replace rows.
 const (
 	sqlSavepoint = "SAVEPOINT baton_rows"
 	sqlUndo      = "ROLLBACK TO SAVEPOINT baton_rows"
 	sqlRelease   = "RELEASE SAVEPOINT baton_rows"
 )
 
-// replace deletes rows and inserts them again. If one is refused, the old rows stay: the deletions
-// are undone, too.
+// replace deletes rows and inserts them again. If a row is refused, the deletions are also undone, so the old rows stay.
 func (s *Session) replace(ctx context.Context, t sql.Task) (done, doubt int, err error) {
 	if _, err := s.Exec(ctx, sqlSavepoint, nil); err != nil {
 		return 0, 0, err
@@ -107,7 +106,7 @@ func (s *Session) replace(ctx context.Context, t sql.Task) (done, doubt int, err
 		_, err = s.Exec(ctx, sqlRelease, nil)
 		return len(t.Rows), 0, err
 	}
-	s.Ignored = ignored // undone, too
+	s.Ignored = ignored // these counts are also restored
 	if s.Parent.Refused(err) {
 		for _, text := range []string{sqlUndo, sqlRelease} {
 			if _, failed := s.Exec(ctx, text, nil); failed != nil {
@@ -118,7 +117,7 @@ func (s *Session) replace(ctx context.Context, t sql.Task) (done, doubt int, err
 	return 0, len(t.Rows), err
 }
 
-// probe does a Task's Probe, and undoes its writes.
+// probe runs a Task with Probe, and undoes its writes.
 func (s *Session) probe(ctx context.Context, t sql.Task) (touched int64, err error) {
 	if _, err := s.Exec(ctx, sqlSavepoint, nil); err != nil {
 		return 0, err
@@ -127,7 +126,7 @@ func (s *Session) probe(ctx context.Context, t sql.Task) (touched int64, err err
 	if err != nil && !s.Parent.Refused(err) {
 		return 0, err
 	}
-	if err != nil { // it tells nothing
+	if err != nil { // a failed probe proves nothing
 		touched = int64(len(t.Rows))
 	}
 	for _, text := range []string{sqlUndo, sqlRelease} {
@@ -138,7 +137,7 @@ func (s *Session) probe(ctx context.Context, t sql.Task) (touched int64, err err
 	return touched, nil
 }
 
-// UpdateOrder is the order of an UPDATE's parameters: the columns to set, then the key.
+// UpdateOrder returns the order of an UPDATE's parameters: the columns to set come before the key.
 func UpdateOrder(p *row.Plan) []int {
 	out := make([]int, 0, len(p.Columns))
 	for i := range p.Columns {

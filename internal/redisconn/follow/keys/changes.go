@@ -4,19 +4,20 @@ import (
 	"bytes"
 )
 
-// Visitor receives the keys that a command may have changed. A key is valid until the call returns. A database may be follow.AnyDB.
+// Visitor receives the keys that a command may have changed. A key is valid until the call returns. The number of a database may be
+// follow.AnyDB, which means that the database is unknown.
 type Visitor interface {
 	Key(db int, key []byte)
-	// Flushed: all keys of a database are gone; of every database if db is AllDBs.
+	// Flushed means that all keys of a database are gone, or of every database if db is AllDBs.
 	Flushed(db int)
-	// Swapped: two databases have exchanged their keys.
+	// Swapped means that two databases have exchanged their keys.
 	Swapped(a, b int)
 }
 
-// AllDBs stands for every database in Flushed.
+// AllDBs is an argument of [Visitor.Flushed], and stands for all databases.
 const AllDBs = -2
 
-// special is the way in which a command changes keys that the server's list does not describe, or only in part.
+// special is a kind of command for which the server's list of commands does not contain all keys that the command changes.
 type special uint8
 
 const (
@@ -26,7 +27,7 @@ const (
 	flushDB
 	swapDB
 	move     // a key moves from one database to another
-	copyKey  // a key is made, in another database perhaps
+	copyKey  // a key is created, perhaps in another database
 	sortKeys // an option names the key of the stored list
 	geoRadius
 	geoRadiusByMember
@@ -35,11 +36,12 @@ const (
 var specials = map[string]special{
 	"flushall": flushAll, "flushdb": flushDB, "swapdb": swapDB, "move": move, "copy": copyKey, "sort": sortKeys,
 	"georadius": geoRadius, "georadiusbymember": geoRadiusByMember,
-	// Scripts are replicated as their effects, unless lua-replicate-commands is no (before 7.0).
+	// A script is replicated as the commands that it called, unless lua-replicate-commands is no (before 7.0).
 	"eval": unknown, "evalsha": unknown, "fcall": unknown, "migrate": unknown,
 }
 
-// Changes tells v the keys that a command in db may have changed. False: the keys are unknown, and any key may have changed.
+// Changes passes to v the keys that a command in the database db may have changed. It returns false if it cannot find the keys, so
+// that any key may have changed.
 func (t *Table) Changes(db int, args [][]byte, v Visitor) bool {
 	if len(args) == 0 || args[0] == nil {
 		return false
@@ -52,7 +54,7 @@ func (t *Table) Changes(db int, args [][]byte, v Visitor) bool {
 		return true
 	case c.special != ordinary:
 		return c.special.changes(db, args, v)
-	case len(c.specs) == 0: // it writes, and names no key
+	case len(c.specs) == 0: // the command writes, but names no key
 		return false
 	}
 	for i := range c.specs {
@@ -112,8 +114,8 @@ func (s special) changes(db int, args [][]byte, v Visitor) bool {
 	return false
 }
 
-// storesNearby is for GEORADIUS and GEORADIUSBYMEMBER, whose options begin at an argument: STORE key and STOREDIST key among them. The
-// last one counts, which the server's list cannot express.
+// storesNearby handles GEORADIUS and GEORADIUSBYMEMBER. The argument options is the position where their options begin. These may
+// contain "STORE key" and "STOREDIST key". The last of these options counts, which the server's list of commands cannot express.
 func storesNearby(db int, args [][]byte, options int, v Visitor) bool {
 	store := 0
 	for i := options; i+1 < len(args); i++ {
@@ -125,7 +127,8 @@ func storesNearby(db int, args [][]byte, options int, v Visitor) bool {
 	return stores(db, args, store, v)
 }
 
-// stores tells v the key at an argument; 0 means no key.
+// stores passes one of the arguments args to v, as a key that was changed. The argument at is the position of this key, or 0 if
+// there is no key.
 func stores(db int, args [][]byte, at int, v Visitor) bool {
 	switch {
 	case at == 0:
@@ -137,7 +140,7 @@ func stores(db int, args [][]byte, at int, v Visitor) bool {
 	return true
 }
 
-// copies is for COPY source destination [DB number] [REPLACE].
+// copies handles COPY source destination [DB number] [REPLACE].
 func copies(db int, args [][]byte, v Visitor) bool {
 	if len(args) < 3 || args[2] == nil {
 		return false
@@ -158,7 +161,7 @@ func copies(db int, args [][]byte, v Visitor) bool {
 	return true
 }
 
-// sorts is for SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [STORE key]. The last STORE counts.
+// sorts handles SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [STORE key]. The last STORE counts.
 func sorts(db int, args [][]byte, v Visitor) bool {
 	store := 0
 	for i := 2; i < len(args); i++ {

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { testsupport.Main(m) }
 
-// given is what is there before each example, in database 0.
+// given lists the commands that fill database 0 before each example.
 var given = []string{
 	"SET s 10", "SET s2 hello", "SET ttl 1 EX 1000", "HSET h f 1 g 2", "RPUSH l 3 1 2", "RPUSH l2 x", "SADD t a b c", "SADD t2 b d",
 	"ZADD z 1 a 2 b 3 c", "ZADD z2 5 b", "XADD x 1-1 f v", "XADD x 2-1 f v", "XGROUP CREATE x grp 0",
@@ -27,8 +27,8 @@ var given = []string{
 	"PFADD p a b c", "PFADD p2 d",
 }
 
-// examples are for each command of the server that writes, by the name that the server gives it. Several
-// are separated by semicolons, and each is tried on what is given.
+// examples contains example commands for each command of the server that writes, by the server's name for the command. Several examples
+// are separated by semicolons. Each example runs on the data of given.
 var examples = map[string]string{
 	"append": "APPEND s x", "bitfield": "BITFIELD s SET u8 0 1 INCRBY u8 8 1", "bitop": "BITOP AND new s s2; BITOP NOT s s2",
 	"blmove": "BLMOVE l l2 LEFT RIGHT 1", "blmpop": "BLMPOP 1 2 none l LEFT COUNT 2", "blpop": "BLPOP none l 1", "brpop": "BRPOP l l2 1",
@@ -74,48 +74,48 @@ var examples = map[string]string{
 	"zremrangebyrank":  "ZREMRANGEBYRANK z 0 0",
 	"zremrangebyscore": "ZREMRANGEBYSCORE z 1 2", "zunionstore": "ZUNIONSTORE new 2 z z2; ZUNIONSTORE z 1 z",
 
-	// Fields that expire: Redis 7.4 and 8.0, Valkey 9.0 and 9.1.
+	// These commands are for fields that expire, in Redis 7.4 and 8.0, and in Valkey 9.0 and 9.1.
 	"hexpire": "HEXPIRE h 100 FIELDS 2 f g; HEXPIRE h 0 FIELDS 1 f", "hexpireat": "HEXPIREAT h 9999999999 FIELDS 1 f",
 	"hpexpire": "HPEXPIRE h 100000 FIELDS 1 f", "hpexpireat": "HPEXPIREAT h 9999999999999 FIELDS 1 f; HPEXPIREAT h 1 FIELDS 2 f g",
 	"hpersist": "HPERSIST hx FIELDS 1 f", "hgetdel": "HGETDEL h FIELDS 1 f; HGETDEL h FIELDS 2 f g",
 	"hgetex": "HGETEX h EX 100 FIELDS 1 f; HGETEX hx PERSIST FIELDS 1 f",
 	"hsetex": "HSETEX h EX 100 FIELDS 1 f 5; HSETEX new EX 100 FIELDS 1 f 5",
-	// Redis 8.0 and later.
+	// These commands exist in Redis 8.0 and later.
 	"vadd": "VADD v VALUES 2 3 4 b; VADD new VALUES 2 1 1 a", "vrem": "VREM v a", "vsetattr": "VSETATTR v a {\"x\":1}",
 	"xdelex": "XDELEX x IDS 1 1-1", "xackdel": "XACKDEL x grp IDS 1 1-1", "delex": "DELEX s; DELEX s IFEQ 10",
-	// Valkey 9.0 and 9.1.
+	// These commands exist in Valkey 9.0 and 9.1.
 	"delifeq": "DELIFEQ s 10", "msetex": "MSETEX 2 s 1 new 2 EX 100",
 }
 
-// givenBy is what is there, too, where the server has that command.
+// givenBy lists further commands that fill database 0, if the server has the command that is the key.
 var givenBy = map[string]string{
 	"hexpire": "HSET hx f 1 g 2|HEXPIRE hx 1000 FIELDS 1 f", "vadd": "VADD v VALUES 2 1 2 a|VADD v VALUES 2 2 1 z",
 }
 
-// besideIf are further ways of writing, where the server takes the first of two commands.
+// besideIf lists further examples: the second text of each pair, if the server accepts the command in the first text.
 var besideIf = [][2]string{
 	{"SET none 1 IFEQ 1", "SET s 5 IFEQ 10; SET s 5 IFEQ 10 GET"},
 	{"HPTTL none FIELDS 1 f", "HPEXPIRE h 1 FIELDS 1 f|AWAITFIELD h f; HPEXPIRE h 1 FIELDS 2 f g|AWAIT h"},
 }
 
-// beside are ways of writing that are no command of their own.
+// beside lists examples that write in other ways than by a single command of the list.
 var beside = []string{
 	"EVAL redis.call('SET','s',1)redis.call('SELECT',2)redis.call('HSET','n','f','v') 0", "EVALSHA SHA 0", "FCALL f 1 s",
 	"MULTI|SET s 1|SELECT 3|SET s 2|MOVE s 5|EXEC|SELECT 0", "PFCOUNT p p2", "EXPIRE s 0", "PFCOUNT p", "SET s 1 PX 1|AWAIT s",
 }
 
-// rig is a Redis of which everything is known: what is there, and what its stream says.
+// rig is a Redis, with the keys that its stream has reported.
 type rig struct {
 	testsupport.Client
 	table   *Table
 	other   *testsupport.Redis
 	marks   int
-	cluster bool     // it has one database
+	cluster bool     // the server is a node of a Cluster, which has one database
 	names   []string // the server's commands that write
 
 	mu   sync.Mutex
 	seen map[string]bool // "db key"
-	odd  []string        // commands that are not known
+	odd  []string        // commands whose keys are unknown
 	came chan string     // the marks
 }
 
@@ -169,7 +169,7 @@ func newRig(t testing.TB, opts ...testsupport.RedisOption) *rig {
 	return g
 }
 
-// await returns when the stream has told of everything so far.
+// await returns when the stream has delivered all commands so far.
 func (g *rig) await() {
 	g.T.Helper()
 	g.marks++
@@ -189,7 +189,7 @@ func (g *rig) await() {
 	}
 }
 
-// contents is every key of the databases 0 to 5 with its value and when it expires.
+// contents returns every key of the databases 0 to 5, with its value and its time of expiry.
 func (g *rig) contents() map[string]string {
 	g.T.Helper()
 	all := map[string]string{}
@@ -207,7 +207,7 @@ func (g *rig) contents() map[string]string {
 	return all
 }
 
-// try runs an example on what is given, and returns which keys it changed and what was seen.
+// try runs an example on the data of given. It returns the keys that the example has changed, and the keys that the stream has reported.
 func (g *rig) try(example string) (changed []string, seen map[string]bool, odd []string) {
 	g.T.Helper()
 	g.Do("FLUSHALL")
@@ -298,7 +298,7 @@ func (g *rig) do(words []string) {
 	g.Do(words[0], redis.Args{}.AddFlat(words[1:])...)
 }
 
-// check fails for a key that has changed and was not seen.
+// check fails the test if a key has changed and the stream has not reported the key.
 func (g *rig) check(example string) {
 	changed, seen, odd := g.try(example)
 	if len(odd) > 0 {
@@ -319,7 +319,7 @@ func (g *rig) check(example string) {
 	}
 }
 
-// writing lists the server's commands that write, with those of containers.
+// writing lists the server's commands that write, including subcommands.
 func (g *rig) writing() (names []string) {
 	g.T.Helper()
 	var walk func(entries []any)
@@ -330,7 +330,7 @@ func (g *rig) writing() (names []string) {
 				g.T.Fatal(err)
 			}
 			name, _ := redis.String(fields[0], nil)
-			name = strings.ToLower(name) // a module's may have capitals
+			name = strings.ToLower(name) // the name of a module's command may contain capital letters
 			flags, _ := redis.Strings(fields[2], nil)
 			if slices.Contains(flags, "write") {
 				names = append(names, name)
@@ -350,7 +350,7 @@ func (g *rig) writing() (names []string) {
 	return names
 }
 
-// Whatever a command changes, the stream tells of it: of each of the server's own list.
+// For each command of the server's own list, the stream must report all keys that the command changes.
 func TestEveryCommandThatWritesIsUnderstood(t *testing.T) {
 	g := newRig(t)
 	g.names = g.writing()

@@ -9,24 +9,25 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// spec tells where a command has some of its keys: where they begin, and how far they go. Redis documents it under "Command key
-// specifications".
+// spec says where some keys of a command are: the place of the first key, and the number of keys. Redis documents the format under
+// "Command key specifications".
 type spec struct {
-	index   int    // where they begin; less than 0: after a keyword
-	keyword []byte // the search for it begins at start, from the end if that is less than 0
+	index   int    // the argument where the keys begin; less than 0: after a keyword
+	keyword []byte // the search for the keyword begins at start; a negative start counts from the end
 	start   int
 
-	counted  bool // their number is itself an argument
-	last     int  // of a range: relative to its begin, or to the end if less than 0
-	limit    int  // of a range to the end: the part of the arguments that may be keys, as 1/limit
-	countAt  int  // of a counted one: the place of the number, relative to its begin
-	firstKey int  // and the place of the first key
+	counted  bool // an argument contains the number of keys
+	last     int  // the last key, relative to the first key; a negative number counts from the end of the arguments
+	limit    int  // if last is negative, only the first 1/limit of the remaining arguments may be keys
+	countAt  int  // the argument with the number of keys, relative to the place where the keys begin
+	firstKey int  // the first key, relative to the same place
 	step     int
 
 	unknown bool
 }
 
-// legacySpec is the spec that versions before 7.0 give.
+// legacySpec makes a spec from the numbers of the first key, the last key and the step. Servers before Redis 7.0 give only these
+// three numbers.
 func legacySpec(l [3]int) spec {
 	s := spec{index: l[0], last: l[1], step: max(l[2], 1)}
 	if s.last > 0 {
@@ -36,7 +37,7 @@ func legacySpec(l [3]int) spec {
 	return s
 }
 
-// parseSpecs reads the key specifications of a command, without those of keys that it only reads.
+// parseSpecs reads the key specifications of a command. It leaves out the keys that the command only reads.
 func parseSpecs(reply any) ([]spec, error) {
 	list, err := redis.Values(reply, nil)
 	if err != nil {
@@ -68,7 +69,7 @@ func parseSpecs(reply any) ([]spec, error) {
 	return specs, nil
 }
 
-// absurd reports numbers that no server sends: with them a key would be outside of its command.
+// absurd reports whether the spec has numbers that no server sends. They would point to keys outside the command.
 func (s *spec) absurd() bool {
 	for _, n := range []int{s.index, s.start, s.last, s.limit, s.countAt, s.firstKey, s.step} {
 		if n < -mostArguments || n > mostArguments {
@@ -78,10 +79,10 @@ func (s *spec) absurd() bool {
 	return s.countAt < 0 || s.firstKey < 0 || s.index < 0 && s.keyword == nil
 }
 
-// mostArguments is more than a followed command has.
+// mostArguments limits the numbers in a spec. No command in the stream has as many arguments.
 const mostArguments = 1 << 20
 
-// pairs reads a map, which is a flat list.
+// pairs reads a map that is sent as a flat list.
 func pairs(reply any) (map[string]any, error) {
 	list, err := redis.Values(reply, nil)
 	if err != nil || len(list)%2 != 0 {
@@ -171,7 +172,8 @@ func (s *spec) finds(reply any) error {
 	return nil
 }
 
-// bounds are the first and the last key of the spec; first is 0 without keys. It is not ok if the arguments do not fit the spec.
+// bounds returns the positions of the first and the last key of the spec among the arguments. The result first is 0 if there are no
+// keys. The result ok is false if the arguments do not fit the spec.
 func (s *spec) bounds(args [][]byte) (first, last int, ok bool) {
 	if first = s.index; first < 0 {
 		if first = s.behindKeyword(args); first == 0 {

@@ -11,15 +11,15 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Table has the commands of one server. It is safe for concurrent use.
+// Table contains the commands that one server knows. It is safe for concurrent use.
 type Table struct{ commands map[string]*command }
 
-// command describes the changes of one command.
+// command describes the keys that one command changes.
 type command struct {
 	special special
 	specs   []spec
-	nothing bool                // it changes no key
-	subs    map[string]*command // of a container, such as XGROUP
+	nothing bool                // the command changes no key
+	subs    map[string]*command // the subcommands of a command such as XGROUP
 }
 
 // Read asks a server for its commands.
@@ -39,8 +39,8 @@ func Read(ctx context.Context, c redis.Conn) (*Table, error) {
 	return t, nil
 }
 
-// parse reads one entry of COMMAND: name, arity, flags, first key, last key, step; since 6.0 the
-// categories of ACL; since 7.0 hints, key specifications and subcommands.
+// parse reads one entry of the reply to COMMAND: name, arity, flags, first key, last key and step. Since 6.0 the ACL categories
+// follow, and since 7.0 hints, key specifications and subcommands.
 func parse(entry any) (name string, c *command, err error) {
 	fields, err := redis.Values(entry, nil)
 	if err != nil || len(fields) < 6 {
@@ -61,7 +61,7 @@ func parse(entry any) (name string, c *command, err error) {
 	case slices.Contains(keyless, name):
 		c.nothing = true
 		return name, c, nil
-	case len(fields) > 8: // PFCOUNT, a read, is marked as a write, and 7.0 gives no more details
+	case len(fields) > 8: // the flag for writes is not enough, because PFCOUNT has it, too
 		c.specs, err = parseSpecs(fields[8])
 		c.nothing = !replicates && len(c.specs) == 0
 	case !replicates:
@@ -92,14 +92,14 @@ func parse(entry any) (name string, c *command, err error) {
 	return name, c, nil
 }
 
-// keyless are commands that are replicated and change no key.
+// keyless lists commands that are replicated although they change no key.
 var keyless = []string{"publish", "spublish", "function", "script"}
 
-// storing are commands that versions before 7.0 list with movable keys; by that they mean the keys that these read. The first argument is
-// the key that they write.
+// storing lists commands that versions before 7.0 describe with movable keys. The movable keys are the keys that the command reads.
+// The first argument of such a command is the key that the command writes.
 var storing = []string{"zunionstore", "zinterstore", "zdiffstore"}
 
-// find is a command by its name and, in a container, that of its subcommand; nil if unknown.
+// find returns the command, or the subcommand, that the arguments name. It returns nil for an unknown command.
 func (t *Table) find(args [][]byte) *command {
 	var small [64]byte
 	c := t.commands[string(lower(&small, args[0]))]
@@ -112,7 +112,7 @@ func (t *Table) find(args [][]byte) *command {
 	return c.subs[string(lower(&small, args[1]))]
 }
 
-// lower writes a name in lower case. A name that is too long is no command's.
+// lower returns a name in lower case, or nil if the name is longer than the longest name of a command.
 func lower(into *[64]byte, name []byte) []byte {
 	if len(name) > len(into) {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// visited notes what a Visitor is told.
+// visited is a Visitor that records its calls.
 type visited []string
 
 func (v *visited) Key(db int, key []byte) { *v = append(*v, fmt.Sprintf("%d %s", db, key)) }
@@ -23,7 +23,7 @@ func entry(name string, flags string, first, last, step int) any {
 	return []any{[]byte(name), int64(1), all, int64(first), int64(last), int64(step), []any{}}
 }
 
-// A server before 7.0 says less.
+// oldTable returns the table of a server before 7.0, which describes less.
 func oldTable(t *testing.T) *Table {
 	t.Helper()
 	table := &Table{commands: map[string]*command{}}
@@ -51,7 +51,7 @@ func TestWhatACommandChangesIsSaid(t *testing.T) {
 	table := oldTable(t)
 	for _, c := range []struct {
 		command string
-		want    string // "?": it is not known
+		want    string // "?" means that the keys are unknown
 	}{
 		{"SET a 1", "4 a"}, {"sEt a 1", "4 a"}, {"MSET a 1 b 2", "4 a,4 b"}, {"DEL a b c", "4 a,4 b,4 c"}, {"BITOP AND a b", "4 a,4 b"},
 		{"RENAME a b", "4 a,4 b"}, {"ZUNIONSTORE a 2 b c", "4 a"}, {"GET a", ""}, {"PFCOUNT a b", "4 a,4 b"}, {"PUBLISH a b", ""},
@@ -84,12 +84,12 @@ func TestWhatACommandChangesIsSaid(t *testing.T) {
 	}
 }
 
-// Every key of a command is found, wherever the server says that it is.
+// Every key of a command must be found, at each place that a key specification can describe.
 func TestKeySpecificationsAreFollowed(t *testing.T) {
 	for _, c := range []struct {
 		s    spec
 		args string
-		want string // the keys; "?": it is not what was specified
+		want string // the keys; "?" means that the command does not fit the specification
 	}{
 		{spec{index: 1, step: 1}, "c a b", "a"}, {spec{index: 1, last: -1, step: 1}, "c a b", "a b"},
 		{spec{index: 1, last: -2, step: 1}, "c a b t", "a b"}, {spec{index: 1, last: -1, step: 2}, "c a 1 b 2", "a b"},
@@ -147,7 +147,7 @@ func BenchmarkChanges(b *testing.B) {
 	}
 }
 
-// specOf is a key specification as COMMAND of 7.0 has it.
+// specOf returns a key specification in the form of COMMAND in 7.0.
 func specOf(begin, find string, numbers ...int64) any {
 	names := map[string][]string{
 		"index": {"index"}, "range": {"lastkey", "keystep", "limit"}, "keynum": {"keynumidx", "firstkey", "keystep"},
@@ -162,7 +162,7 @@ func specOf(begin, find string, numbers ...int64) any {
 	return []any{[]byte("flags"), []any{"RW"}, []byte("begin_search"), part(begin), []byte("find_keys"), part(find)}
 }
 
-// A server that is wrong about its commands ends no capture: any key may have changed.
+// If a server describes its commands with absurd numbers, no capture ends, but any key may have changed.
 func TestAbsurdNumbersOfAServerMeanAnyKey(t *testing.T) {
 	const huge = math.MaxInt64
 	for name, spec := range map[string]any{

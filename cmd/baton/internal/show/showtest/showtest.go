@@ -1,4 +1,4 @@
-// Package showtest has what tests of commands want of everything that is printed.
+// Package showtest contains checks that tests of commands apply to all printed output.
 package showtest
 
 import (
@@ -13,7 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Times fails unless print writes times, and each says its zone and is at, or an hour later.
+// Times fails the test if the function print writes no time, a time without its zone, or a time that is neither the expected time nor one
+// hour later. The argument at is the expected time.
 func Times(t *testing.T, what string, at time.Time, print func(io.Writer) error) {
 	t.Helper()
 	var text strings.Builder
@@ -37,8 +38,7 @@ func Times(t *testing.T, what string, at time.Time, print func(io.Writer) error)
 	}
 }
 
-// SameInYAML fails unless a YAML text has the same content as a JSON text, with the names in
-// the same order.
+// SameInYAML fails the test unless a YAML text has the same content as a JSON text, with the names in the same order.
 func SameInYAML(t *testing.T, what, asJSON, asYAML string) {
 	t.Helper()
 	var want, got any
@@ -53,7 +53,7 @@ func SameInYAML(t *testing.T, what, asJSON, asYAML string) {
 	}
 }
 
-// numbers are as JSON's decoder has them.
+// numbers converts all integers in v to float64, the type in which the decoder of JSON returns numbers.
 func numbers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

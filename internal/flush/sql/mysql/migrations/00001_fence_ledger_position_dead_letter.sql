@@ -1,6 +1,6 @@
 -- +goose Up
--- IF NOT EXISTS: MySQL commits every one of these by itself, so a migration that
--- was interrupted starts again in the middle.
+-- IF NOT EXISTS is needed because MySQL commits each of these statements by itself, so a
+-- migration that was interrupted starts again with some of the tables.
 CREATE TABLE IF NOT EXISTS {prefix}fence (
     job      varchar(255) NOT NULL PRIMARY KEY,
     epoch    bigint NOT NULL,

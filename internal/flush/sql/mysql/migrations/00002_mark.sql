@@ -1,6 +1,6 @@
 -- +goose Up
--- The totals that counters have been flushed up to (mode: watermark). Names that differ in a
--- blank at the end are two counters, so the collation pads nothing.
+-- This table has the flushed totals of counters (mode: watermark). Two names that differ only in a
+-- blank at the end are different counters, so the collation must not pad.
 CREATE TABLE IF NOT EXISTS {prefix}mark (
     job      varchar(255) NOT NULL,
     name     varchar(255) NOT NULL,

@@ -1,6 +1,6 @@
 -- +goose Up
--- The lease of the term: whoever finds a Redis that has lost its data waits for as long.
--- MySQL has no ADD COLUMN IF NOT EXISTS, and commits this before its version is written.
+-- lease_ms is the lease of the term. A node that finds a Redis without its data waits for this time.
+-- MySQL has no ADD COLUMN IF NOT EXISTS, and commits this change before the version of the migration is written.
 SET @statement = IF(
     EXISTS (SELECT 1 FROM information_schema.columns
             WHERE table_schema = DATABASE() AND table_name = '{prefix}fence' AND column_name = 'lease_ms'),

@@ -1,5 +1,5 @@
 -- +goose Up
--- What a batch raises on a server of a cluster, where a lock does not reach the other servers.
+-- Each batch increments writes on a server of a cluster, because a lock does not reach the other servers.
 SET @statement = IF(
     EXISTS (SELECT 1 FROM information_schema.columns
             WHERE table_schema = DATABASE() AND table_name = '{prefix}fence' AND column_name = 'writes'),

@@ -1,3 +1,3 @@
 -- +goose Up
--- A place in every master of a Cluster is one position.
+-- The position in a Cluster contains a place for every master, so it may be long.
 ALTER TABLE {prefix}position MODIFY COLUMN position text NOT NULL;

@@ -1,5 +1,5 @@
 -- +goose Up
--- The election whose job this is; empty: a version before this one took it last.
+-- lock_key names the election to which the job belongs. It is empty if an older version has taken the fence last.
 SET @statement = IF(
     EXISTS (SELECT 1 FROM information_schema.columns
             WHERE table_schema = DATABASE() AND table_name = '{prefix}fence' AND column_name = 'lock_key'),

@@ -25,8 +25,8 @@ CREATE TABLE {prefix}position (
     PRIMARY KEY (job, shard)
 );
 
--- The record is text, not jsonb: jsonb refuses \u0000, and a dead letter must
--- always be storable.
+-- The record is text and not jsonb, because jsonb refuses \u0000, and every dead letter
+-- must be storable.
 CREATE TABLE {prefix}dead_letter (
     id       text PRIMARY KEY,
     job      text NOT NULL,

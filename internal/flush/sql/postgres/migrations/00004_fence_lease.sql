@@ -1,3 +1,3 @@
 -- +goose Up
--- The lease of the term: whoever finds a Redis that has lost its data waits for as long.
+-- lease_ms is the lease of the term. A node that finds a Redis without its data waits for this time.
 ALTER TABLE {prefix}fence ADD COLUMN lease_ms bigint NOT NULL DEFAULT 0;

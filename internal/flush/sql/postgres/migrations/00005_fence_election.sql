@@ -1,3 +1,3 @@
 -- +goose Up
--- The election whose job this is; empty: a version before this one took it last.
+-- lock_key names the election to which the job belongs. It is empty if an older version has taken the fence last.
 ALTER TABLE {prefix}fence ADD COLUMN lock_key text NOT NULL DEFAULT '';

@@ -1,6 +1,6 @@
 -- +goose Up
--- Never IF NOT EXISTS: of two processes that migrate at once, the slower one is
--- to fail here, roll back and look again.
+-- There is no IF NOT EXISTS. If two processes migrate at the same time, the slower process
+-- must fail here, roll back and check the tables again.
 CREATE TABLE {prefix}fence (
     job      text NOT NULL PRIMARY KEY,
     epoch    integer NOT NULL,

@@ -1,5 +1,5 @@
 -- +goose Up
--- The totals that counters have been flushed up to (mode: watermark).
+-- This table has the flushed totals of counters (mode: watermark).
 CREATE TABLE {prefix}mark (
     job      text NOT NULL,
     name     text NOT NULL,
