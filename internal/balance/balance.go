@@ -13,7 +13,8 @@
 // The invariants:
 //
 //   - Only the locks ensure safety. A wrong decision costs a handover, and never makes two leaders.
-//   - A handover ends no run, because only an idle lock is handed over, and HandOver fails if a run has begun by then.
+//   - A handover ends no run, because only an idle lock is handed over. HandOver fails if a run has begun by then, and lets no run begin
+//     between its order and the end of the term.
 //   - Each handover reduces a difference of two or more locks between two nodes. So the handovers come to an end.
 //   - If all nodes see the same state, only one node hands over locks at a time: the node with the most locks goes first.
 //   - An operator's step-down is not undone. A node that is cooling down gets no lock. If a node of a higher priority contends for a lock,
@@ -47,7 +48,7 @@ type Candidacy interface {
 	// Read reads the election from Redis.
 	Read(ctx context.Context) (Election, error)
 	// HandOver makes this node step down in favour of the node that the argument to names. If a run has begun by then, HandOver returns an
-	// error and changes nothing.
+	// error and changes nothing. Otherwise no run begins until the term has ended, or until the order can no longer be obeyed.
 	HandOver(ctx context.Context, to, reason string) error
 }
 

@@ -15,8 +15,8 @@ import (
 	"baton/internal/redislock"
 )
 
-// aboutToBegin is a time before a job's next run. During this time the job's lock is no longer handed over. Otherwise the run might begin
-// before the leader has read the hand-over order, and the hand-over would cut the run off.
+// aboutToBegin is a time before a job's next run. During this time the job's lock is no longer handed over, because the hand-over would
+// delay the run.
 const aboutToBegin = 300 * time.Millisecond
 
 // balanceView is a candidacy as the balancer sees it.
@@ -28,12 +28,12 @@ func (v balanceView) Leads() bool { return v.elector.Leading() != nil }
 
 func (v balanceView) Idle() bool {
 	w, _ := v.current()
-	return isIdle(w.Tasks, v.runner.Next, v.runner.Running(), time.Now())
+	return isIdle(w.Tasks, v.runner.Next, v.runner.Open(), time.Now())
 }
 
-// isIdle reports whether a handover cuts off no run, because no run is in progress or about to begin. A job that always runs does not
-// count.
-func isIdle(tasks []work.Task, next func(job string) (time.Time, bool), running []job.Active, now time.Time) bool {
+// isIdle reports whether a handover cuts off no run, because no run is open or about to begin. The argument open has the jobs of the open
+// runs. A job that always runs does not count.
+func isIdle(tasks []work.Task, next func(job string) (time.Time, bool), open []string, now time.Time) bool {
 	always := map[string]bool{}
 	for _, t := range tasks {
 		always[t.Config.Name] = schedule.IsAlways(t.Schedule)
@@ -42,7 +42,7 @@ func isIdle(tasks []work.Task, next func(job string) (time.Time, bool), running 
 			return false
 		}
 	}
-	return !slices.ContainsFunc(running, func(a job.Active) bool { return !always[a.Job] })
+	return !slices.ContainsFunc(open, func(job string) bool { return !always[job] })
 }
 
 func (v balanceView) Known() (balance.Known, error) {
@@ -73,14 +73,26 @@ func electionIn(p redislock.ElectionState) balance.Election {
 }
 
 func (v balanceView) HandOver(ctx context.Context, to, reason string) error {
-	if !v.Idle() {
-		return errors.New("a run has begun in the meantime")
-	}
 	term := v.elector.Leading()
 	if term == nil {
 		return errors.New("the term has ended in the meantime")
 	}
-	return v.election.StepDownOwner(ctx, term.Owner(), elector.Order{To: to, Reason: reason, Code: elector.CodeBalance})
+	w, _ := v.current()
+	return orderIfIdle(v.runner, w.Tasks, v.timing.TTL, func() error {
+		return v.election.StepDownOwner(ctx, term.Owner(), elector.Order{To: to, Reason: reason, Code: elector.CodeBalance})
+	})
+}
+
+// orderIfIdle gives an order to hand the lock over, unless a run is open or about to begin. From this moment on no run begins, because the
+// leader obeys the order some time later and would cut the run off. Even if the order has failed, the leader may still read and obey the
+// order until one lease has passed. Then a leader that has not read it has lost the lock.
+func orderIfIdle(r *job.Runner, tasks []work.Task, lease time.Duration, order func() error) error {
+	open, release := r.HoldStarts(lease)
+	if !isIdle(tasks, r.Next, open, time.Now()) {
+		release()
+		return errors.New("a run has begun in the meantime")
+	}
+	return order()
 }
 
 // balanceViews returns the node's candidacies, for the balancer.

@@ -1,13 +1,18 @@
 package daemon
 
 import (
+	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"baton/internal/config"
 	"baton/internal/daemon/tasks"
 	"baton/internal/daemon/work"
 	"baton/internal/job"
+	"baton/internal/job/jobtest"
 	"baton/internal/job/schedule"
 	"baton/internal/redislock"
 )
@@ -50,7 +55,7 @@ func TestTheBalancerSeesWhatKeepsALockWhereItIs(t *testing.T) {
 	}
 }
 
-// A handover takes a moment, and a run that begins during the handover would be cut off.
+// A handover takes a moment, and would delay a run that is about to begin.
 func TestALockIsNotHandedOverRightBeforeARun(t *testing.T) {
 	task := func(name, when string) work.Task {
 		s, err := schedule.Parse(when, time.UTC)
@@ -77,12 +82,46 @@ func TestALockIsNotHandedOverRightBeforeARun(t *testing.T) {
 		"one is due, and another one runs": {map[string]time.Duration{"report": 0}, "flush", false},
 	} {
 		next := func(job string) (time.Time, bool) { d, ok := c.next[job]; return now.Add(d), ok }
-		var running []job.Active
+		var open []string
 		if c.running != "" {
-			running = []job.Active{{Run: job.Run{Job: c.running}}}
+			open = []string{c.running}
 		}
-		if got := isIdle(jobs, next, running, now); got != c.idle {
+		if got := isIdle(jobs, next, open, now); got != c.idle {
 			t.Errorf("%s: idle is %v, want %v", name, got, c.idle)
 		}
 	}
+}
+
+// A leader may obey the order much later than it was given, if its machine is busy. A run that began meanwhile would be cut off.
+func TestNoRunBeginsAfterTheOrderToHandOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := schedule.Parse("@every 2s", time.UTC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var runs atomic.Int64
+		report := job.Job{Name: "report", Schedule: s, Run: func(context.Context, job.Run) (job.Result, error) { runs.Add(1); return job.Result{}, nil }}
+		jobs := []work.Task{{Task: tasks.Task{Config: config.Job{Name: "report"}, Schedule: s}}}
+		r := job.NewRunner(jobtest.NewLedger("me"), func() (string, error) { return time.Now().String(), nil }, job.Config{})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx, job.Term{Owner: "me"}, job.Workload{Jobs: []job.Job{report}}) }()
+		time.Sleep(3 * time.Second)
+		before, late := runs.Load(), errors.New("the answer of Redis does not come")
+		err = orderIfIdle(r, jobs, 10*time.Second, func() error { time.Sleep(6500 * time.Millisecond); return late })
+		if !errors.Is(err, late) || before != 1 || runs.Load() != before {
+			t.Errorf("%v after %d runs before the order and %d during it", err, before, runs.Load()-before)
+		}
+		if err := orderIfIdle(r, jobs, 10*time.Second, func() error { t.Error("ordered while a run was due"); return nil }); err == nil {
+			t.Error("a run that is due is not told")
+		}
+		time.Sleep(time.Second)
+		if runs.Load() == before {
+			t.Error("the run that was due does not begin after the refused order")
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }

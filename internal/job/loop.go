@@ -84,6 +84,7 @@ func (s *session) launch(p *scheduledJob, f *activeRun) {
 	f.execution = x
 	s.goroutines++
 	s.acting++
+	s.noteOpen(f.run)
 	if f.counted {
 		s.occupied++
 	}
@@ -118,6 +119,7 @@ func (s *session) forgetRun(f *activeRun) {
 	f.execution.cancel(nil)
 	f.execution.withdraw()
 	s.rest(f.execution)
+	s.noteClosed(f.run)
 	s.goroutines--
 	if f.counted {
 		s.occupied--

@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -100,6 +101,8 @@ type Runner struct {
 
 	mu       sync.Mutex
 	running  map[string]Active // by run ID
+	open     map[string]string // jobs of the runs that have begun or may request their claims, by run ID
+	resumes  time.Time         // before this time no run begins
 	next     map[string]time.Time
 	progress time.Time // time of the loop's last round; zero between terms
 	session  *session  // nil between terms
@@ -119,6 +122,7 @@ func NewRunner(ledger Ledger, newID func() (string, error), cfg Config) *Runner 
 		newID:   newID,
 		cfg:     cfg,
 		running: make(map[string]Active),
+		open:    make(map[string]string),
 		next:    make(map[string]time.Time),
 	}
 }
@@ -146,6 +150,35 @@ func (r *Runner) Running() []Active {
 	}
 	slices.SortFunc(list, func(a, b Active) int { return a.Started.Compare(b.Started) })
 	return list
+}
+
+// Open returns the jobs of the runs that have begun, or that may begin at any moment because they request their claims. A job with
+// several such runs occurs several times.
+func (r *Runner) Open() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.open))
+}
+
+// HoldStarts lets no run begin for the duration d, or until the function release is called. It returns the jobs of the runs that Open
+// returns at this moment. Only these runs can be in progress until d is over. Slots that come due meanwhile wait unclaimed.
+func (r *Runner) HoldStarts(d time.Duration) (open []string, release func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.resumes = time.Now().Add(d)
+	return slices.Collect(maps.Values(r.open)), func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.resumes = time.Time{}
+	}
+}
+
+// holdsStarts reports whether no run may begin now.
+func (r *Runner) holdsStarts() bool {
+	r.mu.Lock()
+	held := time.Now().Before(r.resumes)
+	r.mu.Unlock()
+	return held || r.cfg.Hold()
 }
 
 // Next returns the time of a job's next slot, if this node leads. An "@always" job has a next slot only while it waits for its restart.
@@ -196,6 +229,18 @@ func (r *Runner) noteEnd(run Run) {
 	delete(r.running, run.ID)
 }
 
+func (r *Runner) noteOpen(run Run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.open[run.ID] = run.Job
+}
+
+func (r *Runner) noteClosed(run Run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.open, run.ID)
+}
+
 func (r *Runner) remember(s *session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -207,7 +252,8 @@ func (r *Runner) forget() {
 	defer r.mu.Unlock()
 	r.session = nil
 	clear(r.next)
-	r.progress = time.Time{}
+	clear(r.open)
+	r.resumes, r.progress = time.Time{}, time.Time{}
 }
 
 // now returns the wall clock's time without the monotonic reading, which would hide that the clock was set.

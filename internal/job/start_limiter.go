@@ -62,8 +62,8 @@ const holdPoll = 10 * time.Millisecond
 // These errors say why a slot was dropped in favour of the next slot before it could be claimed.
 var (
 	errBehind = errors.New("too many runs were starting at the same time")
-	// ErrHeldBack means that Config.Hold let no run begin for the whole time.
-	ErrHeldBack = errors.New("the renewal of the lease was overdue and had priority")
+	// ErrHeldBack means that Config.Hold or HoldStarts let no run begin for the whole time.
+	ErrHeldBack = errors.New("the renewal of the lease was overdue and had priority, or the lock was being handed over")
 )
 
 func late(err error) bool { return errors.Is(err, errBehind) || errors.Is(err, ErrHeldBack) }
@@ -78,7 +78,7 @@ func (x *execution) awaitTurn() error {
 		defer timer.Stop()
 		tooLate = timer.C
 	}
-	if err := x.limiter.Acquire(x.asks, tooLate, s.cfg.Hold); err != nil {
+	if err := x.limiter.Acquire(x.asks, tooLate, s.holdsStarts); err != nil {
 		return err
 	}
 	x.acquired.Store(true)

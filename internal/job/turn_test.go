@@ -113,3 +113,49 @@ func TestNothingBeginsWhileTheLeaseGoesFirst(t *testing.T) {
 		want(t, "recorded runs", len(ledger.Records()), 1)
 	})
 }
+
+// A node that is about to hand its lock over lets no run begin, and learns which runs it would cut off.
+func TestNothingBeginsWhileStartsAreHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := jobtest.NewLedger("me")
+		n := lead(t, ledger, every(t, "flush", "10s", nothing), every(t, "report", "15s", takes(time.Second)))
+		after(10500 * time.Millisecond)
+		open, _ := n.HoldStarts(8 * time.Second) // until 18.5
+		want(t, "open between the runs", open, nil)
+		after(7500 * time.Millisecond) // 18
+		want(t, "reports that began while starts were held", len(n.starts("report")), 0)
+		want(t, "reports that may begin", n.Open(), []string{"report"})
+		after(time.Second) // 19
+		want(t, "reports after the hold", n.starts("report"), []float64{15})
+		_, release := n.HoldStarts(time.Hour)
+		after(6 * time.Second) // 25
+		want(t, "flushes that began while starts were held", n.starts("flush"), []float64{10})
+		release()
+		after(time.Second)
+		want(t, "flushes after the release", n.starts("flush"), []float64{10, 20})
+		n.end()
+	})
+}
+
+// A run whose claim is on its way may begin at any moment, and so it is open. It stays open until its result is recorded.
+func TestARunIsOpenFromItsClaimToItsRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := jobtest.NewLedger("me")
+		ledger.Disturb = func(op jobtest.Op, _ job.Run) jobtest.Fault {
+			if op == jobtest.OpClaim || op == jobtest.OpFinish {
+				return jobtest.Fault{Delay: 500 * time.Millisecond}
+			}
+			return jobtest.Fault{}
+		}
+		n := lead(t, ledger, every(t, "flush", "10s", takes(time.Second)))
+		after(9900 * time.Millisecond)
+		want(t, "open before the slot", n.Open(), nil)
+		for _, what := range []string{"claimed", "in progress", "in progress", "recorded"} {
+			after(500 * time.Millisecond)
+			want(t, "open while it is "+what, n.Open(), []string{"flush"})
+		}
+		after(500 * time.Millisecond)
+		want(t, "open after the record", n.Open(), nil)
+		n.end()
+	})
+}
