@@ -75,7 +75,7 @@ test: test-deps ## vet, and run the tests against real servers, in minutes; TEST
 	@$(SUITE) quick $(TEST)
 
 .PHONY: test-long
-test-long: test-deps ## tests that take long by nature: linearizability, slots, chaos, failovers, the whole crash matrix, a browser, the walk of docs/
+test-long: test-deps ## tests that take long by nature: linearizability, slots, chaos, failovers, a browser, the walk of docs/
 	@$(SUITE) long $(TEST)
 
 .PHONY: test-race
@@ -112,7 +112,7 @@ chaos: chaos-flush chaos-capture chaos-lock chaos-slots chaos-network ## all fiv
 
 .PHONY: crash
 crash: test-deps ## stop every source in every database at every passing of every step; make test takes a sample
-	@CRASH=all CGO_ENABLED=1 bash -o pipefail -c "go test -race -count=1 -timeout 60m -v ./test/crash | grep -v '^ *\(=== \|--- PASS\)'"
+	@$(SUITE) crash
 
 .PHONY: chaos-flush
 chaos-flush: test-deps ## break a whole installation under traffic for CHAOS_TIME, and audit its database; CHAOS_POOLER=1: with PgBouncer before it; CHAOS_CLUSTER=1: its data in a Cluster whose slots move; CHAOS_RELEASE=sid: with its Valkey

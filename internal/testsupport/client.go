@@ -56,10 +56,10 @@ func (c Client) Num(name string, args ...any) int64 {
 	return n
 }
 
-// Long is true in `make test-long`. It lets tests make more random draws.
+// Long is true if BATON_TEST_LONG is set. It lets tests make more random draws.
 var Long = os.Getenv("BATON_TEST_LONG") != ""
 
-// Often returns how many random draws a test makes: n in `make test-long`, otherwise a quarter of n.
+// Often returns how many random draws a test makes: n if Long is true, otherwise a quarter of n.
 func Often(n int) int {
 	if Long {
 		return n

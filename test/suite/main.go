@@ -1,7 +1,7 @@
 // Command suite runs the tests of this module for make. It runs several packages at a time in its own directories, and prints progress and
 // a summary. It leaves no process and no directory behind.
 //
-//	go run ./test/suite [-p N] [-timeout D] quick|long|race [PACKAGE…]
+//	go run ./test/suite [-p N] [-timeout D] quick|race|long|crash [PACKAGE…]
 //
 // The exit code is 0 if every test passed, 1 if one failed, 130 if a signal ended the run.
 package main
@@ -70,11 +70,11 @@ func parse(args []string) (options, error) {
 		return o, err
 	}
 	if flags.NArg() == 0 {
-		return o, fmt.Errorf("name a plan: quick, long or race")
+		return o, fmt.Errorf("name a plan: quick, race, long or crash")
 	}
 	p, ok := plans[flags.Arg(0)]
 	if !ok {
-		return o, fmt.Errorf("there is no plan %q: quick, long or race", flags.Arg(0))
+		return o, fmt.Errorf("there is no plan %q: quick, race, long or crash", flags.Arg(0))
 	}
 	o.plan, o.packages = p, flags.Args()[1:]
 	if o.timeout == 0 {

@@ -26,7 +26,9 @@ type plan struct {
 var plans = map[string]plan{
 	"quick": {chosen: not(long), skip: onlyLong, timeout: 20 * time.Minute}, // long enough for a busy machine
 	"race":  {chosen: not(long), race: true, skip: onlyLong, timeout: 20 * time.Minute},
-	"long":  {chosen: either(long, sampled), race: true, timeout: 70 * time.Minute, live: true, env: []string{"CRASH=all"}},
+	"long":  {chosen: either(long, partly), race: true, timeout: 40 * time.Minute, live: true},
+	// The plan "race" runs a sample of the matrix. With the race detector the whole matrix would take twice as long.
+	"crash": {chosen: crash, timeout: 60 * time.Minute, env: []string{"CRASH=all"}},
 }
 
 // long reports whether a package is not in the usual plans. Some of these packages take minutes by their nature: random faults under
@@ -38,9 +40,11 @@ func long(pkg string) bool {
 		"test/browser", "test/monitoring", "test/memory", "test/clients", "test/release", "internal/testsupport")
 }
 
-// sampled reports whether the other plans run only a part of a package: test/crash takes a sample unless CRASH=all, and test/docs and
-// test/upgrade run without the tests that onlyLong matches.
-func sampled(pkg string) bool { return in(pkg, "test/crash", "test/docs", "test/upgrade") }
+// partly reports whether the usual plans run a package without the tests that onlyLong matches.
+func partly(pkg string) bool { return in(pkg, "test/docs", "test/upgrade") }
+
+// crash reports whether a package takes a sample unless CRASH=all.
+func crash(pkg string) bool { return in(pkg, "test/crash") }
 
 // onlyLong matches the tests that follow the documentation with servers and daemons, and the upgrade with a database server. The rest of
 // test/docs only reads the pages: links, configurations, names, translations. The rest of test/upgrade uses SQLite.
