@@ -190,20 +190,25 @@ func (c *leaseSteps) release(i int, to Lease) {
 	c.add(ends, i, to)
 }
 
-// write lets a leader take the fence, raise its epoch above the fence, or commit. A commit can happen past H, if the process was suspended
-// between its last look at the window and the commit.
+// write lets a leader take the fence, raise its epoch above the fence, or commit. A commit can happen past H, if the process was suspended.
 func (c *leaseSteps) write(i int) {
 	if !c.p.Database {
 		return
 	}
 	to := c.from
 	n := &to.node[i]
+	same := to.fence == n.epoch && c.p.off(FenceOwner)
 	switch {
-	case n.wrote && c.p.off(Fence) && to.fence != n.epoch:
+	case n.wrote && n.holds && to.fence == n.epoch:
+		c.add(commits, i, to)
+	case n.wrote && (same || c.p.off(Fence)):
 		c.add(commits, i, to)
 		c.all[len(c.all)-1].Broken = c.p.broken(NoneCommits)
 	case n.wrote || n.window == 0:
-	case to.fence < n.epoch:
+	case to.fence < n.epoch || same:
+		for j := range to.node {
+			to.node[j].holds = j == i
+		}
 		to.fence, n.wrote = n.epoch, true
 		c.add(takesFence, i, to)
 	case c.p.off(Raise):

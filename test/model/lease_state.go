@@ -47,6 +47,7 @@ type node struct {
 	uuid      uint8  // of its owner + 1; 0 if it has none
 	epoch     uint8  // of its term
 	wrote     bool   // the term has taken the fence in the database
+	holds     bool   // the fence has the owner of the term
 	floor     uint8  // highest epoch that the node knows
 	waits     bool   // for the answer to a request
 	age       uint8  // ticks since the request was sent
@@ -312,7 +313,7 @@ func (n node) number() uint64 {
 	for _, b := range []uint8{n.window, n.uuid, n.epoch, n.floor, n.age, uint8(n.answer), n.answered} {
 		v = v<<4 | uint64(b)
 	}
-	for _, b := range []bool{n.leads, n.suspended, n.wrote, n.waits} {
+	for _, b := range []bool{n.leads, n.suspended, n.wrote, n.holds, n.waits} {
 		v <<= 1
 		if b {
 			v |= 1

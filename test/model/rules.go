@@ -36,6 +36,7 @@ const (
 	EpochAboveFloor     Rule = "9: the epoch is above the floor"
 	Raise               Rule = "9: a leader that finds a higher epoch in a database raises its own epoch"
 	Fence               Rule = "6 (flush): a transaction checks the fence"
+	FenceOwner          Rule = "6 (flush): the fence is another one if it has the same epoch and another owner"
 	Quarantine          Rule = "10: no new owner wins for one lease in another incarnation of Redis"
 	LongestLease        Rule = "10: the quarantine is as long as the longest known lease"
 	FloorShowsLoss      Rule = "10: a floor shows that an empty store has lost its data"
