@@ -10,6 +10,11 @@ const (
 	MissedAndRun = "Section 5 is broken: a slot is recorded as missed, and has run."
 	NoAccount    = "Section 5 is broken: from here the history never has the end of each run and of each slot."
 	EpochRises   = "Rule 9 is broken: an epoch is given twice, or falls."
+	ChangeLost   = "Promise 3 is broken: a change is lost."
+	ChangeTwice  = "Promise 3 is broken: a change is applied twice."
+	OldValue     = "Promise 3 is broken: a row has an old value, and nothing in Redis says that it must be written again."
+	NotItsMark   = "Promise 3 is broken: a row is not the total that its mark names."
+	NeverFlushed = "Promise 3 is broken: from here a change never reaches the database."
 )
 
 // Rule is a rule of DESIGN.md that can be switched off. Its text begins with the number of the rule in section 3.
@@ -60,4 +65,41 @@ const (
 	StartsInTerm       Rule = "slots: no run starts after the end of its term"
 	RecordedOnce       Rule = "slots: the end of a run is recorded once"
 	LostKeepsRetrial   Rule = "slots: the late end of a lost run adds no retrial"
+)
+
+// These are the rules of section 6, about the flush.
+const (
+	OwnEpoch      Rule = "flush: a transaction commits only if the fence has the epoch of its leader"
+	FenceLocked   Rule = "flush: the check locks the fence until the transaction has ended"
+	InLedger      Rule = "flush: a part that is in the ledger is not applied again"
+	LedgerInside  Rule = "flush: the ledger is written in the transaction of the rows"
+	LedgerWaits   Rule = "flush: an insert into the ledger waits for a transaction that inserts the same part"
+	NewestStays   Rule = "flush: the ledger of the newest batch is not pruned"
+	KeptID        Rule = "flush: a stage that is there keeps its id"
+	FreshID       Rule = "flush: no id is proposed twice"
+	PartsOnce     Rule = "flush: the number of parts is recorded with the stage"
+	DiscardLast   Rule = "flush: a stage is discarded only after all its parts are in the ledger"
+	DiscardOwn    Rule = "flush: a discard removes only the stage that it names"
+	SealGivesID   Rule = "flush: the seal gives the stage a new id"
+	SealedOnly    Rule = "flush: a stage is read only after it is sealed"
+	SealAll       Rule = "flush: a stage is sealed only when its staged index is empty"
+	GatherIndexed Rule = "flush: only counts whose id is in the staged index are gathered"
+	GatherOwn     Rule = "flush: counts are gathered only into the stage that the request names"
+	MarkLast      Rule = "flush: the application marks a hash only after its change"
+	StageFirst    Rule = "flush: the index is staged before the hashes are read"
+	RemoveAfter   Rule = "flush: an id leaves the stage only after its row is committed"
+	RemoveOwn     Rule = "flush: ids are removed only from the stage that the request names"
+	KeepUnflushed Rule = "flush: a stage with ids that were not flushed is not discarded"
+	MoveInside    Rule = "flush: the position moves in the transaction of the rows"
+	MoveCompares  Rule = "flush: the position moves only from the place where the page begins"
+	AnchorThere   Rule = "flush: a stream is read only if no entry after the position is missing"
+	TrimToAnchor  Rule = "flush: a stream is trimmed only if the entry at the job's position is there"
+	NoteAnchor    Rule = "flush: a position is recorded in Redis only if its entry is there"
+	LastNoted     Rule = "flush: a position whose entry was trimmed is recorded only if the last id of the stream is not before it"
+	TrimForAll    Rule = "flush: a stream is trimmed only up to the positions of all jobs"
+	TrimKeeps     Rule = "flush: the entry at the position is not trimmed"
+	MarkInside    Rule = "flush: the mark of a total moves in the transaction of the rows"
+	BehindFence   Rule = "flush: marks and positions are read behind a lock of the fence"
+	UnderWay      Rule = "flush: a mark that is being written counts"
+	DecreaseStops Rule = "flush: a total below its mark is not added"
 )
