@@ -66,10 +66,13 @@ func (p FlushProtocol) rewind(s *Flush) {
 		unbound |= r.stage
 	}
 	s.again |= unbound & s.staged
-	marked := r.index | r.waits
+	marked, lost := r.index|r.waits, old.index&^r.index
+	if old.id != r.id {
+		lost |= old.waits
+	}
 	for k := range uint8(maxKeys) {
-		lost := old.index.has(k) && !r.index.has(k) || r.value[k] != s.tables.row[k] && !marked.has(k)
-		if r.value[k] != old.value[k] || lost && !p.Atomic {
+		alone := lost.has(k) || r.value[k] != s.tables.row[k] && !marked.has(k)
+		if r.value[k] != old.value[k] || alone && !p.Atomic {
 			s.ahead |= 1 << k // a mark that is written apart from its change may be lost alone
 		}
 	}

@@ -43,6 +43,7 @@ func flushes() map[string]FlushProtocol {
 		all["counters with a key each, more"] = FlushProtocol{Source: PlainCounters, Bounds: both}
 		all["counters with a key each, two failovers"] = FlushProtocol{Source: PlainCounters, Bounds: twice}
 		all["hashes, more"] = FlushProtocol{Source: Hashes, Bounds: both}
+		all["hashes and marks at once, more"] = FlushProtocol{Source: Hashes, Atomic: true, Bounds: both}
 		all["a stream, more"] = FlushProtocol{Source: Stream, Jobs: 1, Bounds: two}
 		all["a stream, two failovers"] = FlushProtocol{Source: Stream, Jobs: 1, Bounds: twice}
 		all["a stream of two jobs, more"] = FlushProtocol{Source: Stream, Jobs: 2, Bounds: four}
