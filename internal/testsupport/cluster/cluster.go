@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"baton/internal/testsupport/ranout"
 )
 
 const (
@@ -168,12 +170,12 @@ func (c *Cluster) AwaitOther(old *Node, timeout time.Duration) *Node {
 	return leader
 }
 
-// Await waits until the function reached returns true.
+// Await waits until the function reached returns true. A test that fails at the time limit runs again (see package ranout).
 func (c *Cluster) Await(timeout time.Duration, what string, reached func() bool) {
 	c.t.Helper()
 	for deadline := time.Now().Add(timeout); !reached(); time.Sleep(pollEvery) {
 		if time.Now().After(deadline) {
-			c.t.Fatalf("waited %v in vain for %s", timeout, what)
+			ranout.Fatal(c.t, what, fmt.Sprintf("waited %v in vain for %s", timeout, what))
 		}
 	}
 }

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { testsupport.Main(m) }
 func TestNodesElectObeySignalsAndTellOfThemselves(t *testing.T) {
 	redis := testsupport.StartRedis(t)
 	c := cluster.Start(t, cluster.Options{Nodes: 2, RedisURL: redis.URL(), RuntimeDir: true})
-	first := c.AwaitLeader(10 * time.Second)
+	first := c.AwaitLeader(time.Minute)
 	if s := c.Standbys(); len(s) != 1 || s[0] == first {
 		t.Fatalf("standbys %v beside %s", s, first.ID)
 	}
@@ -24,7 +24,7 @@ func TestNodesElectObeySignalsAndTellOfThemselves(t *testing.T) {
 	if !ok || status.Role != "leading" || status.Leader == nil || status.Leader.NodeID != first.ID {
 		t.Errorf("status of the leader: %+v, %v", status, ok)
 	}
-	c.Await(10*time.Second, "the lease file, which follows the lead", func() bool {
+	c.Await(time.Minute, "the lease file, which follows the lead", func() bool {
 		_, err := os.Stat(filepath.Join(first.RuntimeDir(), "lease.json"))
 		return err == nil
 	})
@@ -39,15 +39,15 @@ func TestNodesElectObeySignalsAndTellOfThemselves(t *testing.T) {
 	if code, ok := first.Exited(); !ok || code != -9 {
 		t.Errorf("killed: code %d, %v", code, ok)
 	}
-	second := c.AwaitOther(first, 10*time.Second)
+	second := c.AwaitOther(first, time.Minute)
 	first.Start()
 	second.Freeze()
 	if second.Leading() || !second.Running() {
 		t.Error("a frozen node answers, or is gone")
 	}
-	c.AwaitOther(second, 10*time.Second)
+	c.AwaitOther(second, time.Minute)
 	second.Thaw()
-	if code := first.Terminate(10 * time.Second); code != 0 {
+	if code := first.Terminate(time.Minute); code != 0 {
 		t.Errorf("terminated: code %d", code)
 	}
 }

@@ -2,11 +2,13 @@ package cluster
 
 import (
 	"bytes"
+	"fmt"
 	"os/exec"
 	"testing"
 	"time"
 
 	"baton/internal/testsupport/child"
+	"baton/internal/testsupport/ranout"
 )
 
 // Result is the exit code and the output of a command of baton.
@@ -31,7 +33,8 @@ func Command(t testing.TB, timeout time.Duration, env []string, args ...string) 
 	}
 	if !p.Wait(timeout) {
 		_ = p.Kill() // the command has ended already
-		t.Fatalf("baton %v has not ended after %v; standard error:\n%s", args, timeout, stderr.String())
+		ranout.Fatal(t, fmt.Sprintf("the end of baton %v", args),
+			fmt.Sprintf("baton %v has not ended after %v; standard error:\n%s", args, timeout, stderr.String()))
 	}
 	return Result{Code: p.Code(), Stdout: stdout.String(), Stderr: stderr.String(), Took: time.Since(began)}
 }

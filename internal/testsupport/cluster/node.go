@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"baton/internal/testsupport/child"
+	"baton/internal/testsupport/ranout"
 )
 
 // Node is one baton process that runs or has ended.
@@ -118,7 +119,7 @@ func (n *Node) Terminate(timeout time.Duration) int {
 func (n *Node) Wait(timeout time.Duration) int {
 	n.t.Helper()
 	if !n.proc.Wait(timeout) {
-		n.t.Fatalf("%s has not ended after %v", n.ID, timeout)
+		ranout.Fatal(n.t, "the end of "+n.ID, fmt.Sprintf("%s has not ended after %v", n.ID, timeout))
 	}
 	n.ordered = true // the test expected this end
 	return n.proc.Code()

@@ -101,16 +101,19 @@ type Status struct {
 		LastRun *Run   `json:"last_run"`
 		Backlog *int64 `json:"backlog"`
 	} `json:"jobs"`
-	Events []struct {
-		At     time.Time `json:"at"`
-		Event  string    `json:"event"`
-		Code   string    `json:"code"`
-		NodeID string    `json:"node_id"`
-		Epoch  int64     `json:"epoch"`
-		Reason string    `json:"reason"`
-	} `json:"events"`
-	Age   float64 `json:"age_seconds"`
-	Error string  `json:"error"`
+	Events []Event `json:"events"` // the newest first
+	Age    float64 `json:"age_seconds"`
+	Error  string  `json:"error"`
+}
+
+// Event is an entry of the history of an election.
+type Event struct {
+	At     time.Time `json:"at"`
+	Event  string    `json:"event"`
+	Code   string    `json:"code"`
+	NodeID string    `json:"node_id"`
+	Epoch  int64     `json:"epoch"`
+	Reason string    `json:"reason"`
 }
 
 // Run is one execution of a job.

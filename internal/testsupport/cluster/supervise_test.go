@@ -20,7 +20,7 @@ func TestASupervisorStartsNodesAgainAndTellsAnEndThatNobodyAskedFor(t *testing.T
 	again := func(u *cluster.Unit) {
 		t.Helper()
 		want := len(u.Up) + 1
-		c.Await(20*time.Second, "another life of "+u.ID, func() bool { s.Tick(); return len(u.Up) == want })
+		c.Await(time.Minute, "another life of "+u.ID, func() bool { s.Tick(); return len(u.Up) == want })
 		if len(u.Down) != want-1 || !u.Running() {
 			t.Errorf("%s: up %v, down %v", u.ID, u.Up, u.Down)
 		}
