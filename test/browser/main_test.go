@@ -205,12 +205,11 @@ func (b *tab) text() (text string) {
 // await waits until a condition of the page is true.
 func (b *tab) await(what, condition string) {
 	b.t.Helper()
-	for deadline := time.Now().Add(soon); !b.is(condition); time.Sleep(80 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			b.t.Fatalf("waited %v in vain for %s; the page says:\n%s", soon, what, b.text())
-		}
-	}
+	testsupport.Await(b.t, what, func() bool { return b.is(condition) }, b)
 }
+
+// String returns what the page says.
+func (b *tab) String() string { return "the page says:\n" + b.text() }
 
 // awaitText waits until the page contains a text.
 func (b *tab) awaitText(text string) {

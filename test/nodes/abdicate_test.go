@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,15 +44,18 @@ func TestAbdicationWhereADatabaseIsAwayFromOneNode(t *testing.T) {
 	if len(ended) == 0 || !strings.HasPrefix(ended[len(ended)-1].Text("error"), `abdicated: database "main" has not answered here for `) {
 		t.Fatalf("%s ended its term with %v", first.ID, ended)
 	}
-	s, ok := second.Status()
-	at := 0
-	for at < len(s.Events) && s.Events[at].Code != "abdicated" {
-		at++
+	var abdicated cluster.Event
+	f.Await(soon, "the history to say so", func() bool {
+		s, _ := second.Status()
+		at := slices.IndexFunc(s.Events, func(e cluster.Event) bool { return e.Code == "abdicated" })
+		if at >= 0 {
+			abdicated = s.Events[at]
+		}
+		return at >= 0
+	})
+	if abdicated.Event != "stepped_down" || !strings.HasPrefix(abdicated.Reason, `database "main"`) {
+		t.Fatalf("the history: %+v", abdicated)
 	}
-	if !ok || at == len(s.Events) || s.Events[at].Event != "stepped_down" || !strings.HasPrefix(s.Events[at].Reason, `database "main"`) {
-		t.Fatalf("the history: %+v", s.Events)
-	}
-	abdicated := s.Events[at]
 	for _, secret := range []string{"password", "127.0.0.1", "sslmode"} {
 		if strings.Contains(abdicated.Reason, secret) {
 			t.Errorf("the reason tells how to connect: %q", abdicated.Reason)
@@ -67,10 +71,18 @@ func TestAbdicationWhereADatabaseIsAwayFromOneNode(t *testing.T) {
 		s, ok := second.Status()
 		return ok && s.Jobs[0].LastRun != nil && s.Jobs[0].LastRun.Slot.After(over)
 	})
+	expired := 0 // terms whose lease ran out on a busy machine: the other node led then, and abdicated as the first did
+	for _, n := range c.Nodes {
+		for _, end := range n.Lines("no longer leading") {
+			if end.Text("event") == "expired" {
+				expired++
+			}
+		}
+	}
 	for _, n := range c.Nodes {
 		want := map[*cluster.Node]int{first: 1}[n]
-		if got := len(n.Lines("abdicating, so that another node can try")); got != want {
-			t.Errorf("%s has abdicated %d times, want %d: the nodes play ping-pong", n.ID, got, want)
+		if got := len(n.Lines("abdicating, so that another node can try")); got < want || got > want+expired {
+			t.Errorf("%s has abdicated %d times, want %d, and %d leases ran out: the nodes play ping-pong", n.ID, got, want, expired)
 		}
 	}
 	for _, way := range ways {
@@ -87,8 +99,8 @@ func TestAbdicationNeedsAnotherNode(t *testing.T) {
 	db := testsupport.Postgres(t)
 	db.Exec(t, "CREATE TABLE articles (id VARCHAR(40) PRIMARY KEY, views BIGINT NOT NULL DEFAULT 0)")
 	way := db.Proxy()
-	c := cluster.Start(t, cluster.Options{
-		Nodes: 1, TTL: ttl, LockKey: lockKey, RedisURL: server.URL(), ElectionYAML: fmt.Sprintf("abdicate_after: %v", ttl), JobsYAML: countersJob,
+	c := cluster.Start(t, cluster.Options{ // a lease that a busy machine keeps: the next term would tell again
+		Nodes: 1, TTL: 2 * ttl, LockKey: lockKey, RedisURL: server.URL(), ElectionYAML: fmt.Sprintf("abdicate_after: %v", 2*ttl), JobsYAML: countersJob,
 		DatabasesYAML: fmt.Sprintf("main: {driver: postgres, dsn: %q}\n", db.DSNThrough(way)),
 	})
 	leader := c.AwaitLeader(soon)

@@ -15,6 +15,9 @@ import (
 	"baton/internal/testsupport/cluster"
 )
 
+// spreadTTL is a lease that no node loses, however busy the machine is: each of six locks would tell of it.
+const spreadTTL = 3 * ttl
+
 // spread is a cluster whose jobs have a lock each, and the Redis behind it.
 type spread struct {
 	*cluster.Cluster
@@ -47,7 +50,7 @@ func startSpread(t *testing.T) spread {
 		fmt.Fprintf(&jobs, "- {name: job-%d, lock: %s, %s}\n", i+1, lock, work)
 	}
 	s.Cluster = cluster.Start(t, cluster.Options{
-		TTL: ttl, LockKey: s.locks[0], RedisURL: server.URL(), JobsYAML: jobs.String(), LogLevel: "debug",
+		TTL: spreadTTL, LockKey: s.locks[0], RedisURL: server.URL(), JobsYAML: jobs.String(), LogLevel: "debug",
 	})
 	return s
 }
@@ -98,7 +101,7 @@ func TestLocksAreSpreadOverTheNodes(t *testing.T) {
 
 	victim := s.Nodes[1]
 	victim.Kill()
-	s.awaitEach(ttl+soon, 3, "n1", "n3")
+	s.awaitEach(spreadTTL+soon, 3, "n1", "n3")
 
 	victim.Start()
 	s.awaitEach(soon, 2, "n1", "n2", "n3")

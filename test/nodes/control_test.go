@@ -84,8 +84,12 @@ func TestPauseSurvivesRestartsOfEverything(t *testing.T) {
 	out = ordered(t, c, "resume")
 	t.Logf("%s", out)
 	c.AwaitLeader(soon)
-	got := strings.Join(events(t, c.Nodes[0]), " ")
-	if !strings.HasPrefix(got, "won paused stepped_down ") || !strings.HasSuffix(got, "resumed won") || strings.Count(got, "won") != 2 {
+	got := ""
+	c.Await(soon, "the history to have the next term", func() bool {
+		got = strings.Join(events(t, c.Nodes[0]), " ")
+		return strings.HasSuffix(got, "resumed won")
+	})
+	if !strings.HasPrefix(got, "won paused stepped_down ") || strings.Count(got, "won") != 2 {
 		t.Errorf("events %s", got)
 	}
 }

@@ -115,9 +115,15 @@ func epoch(n *cluster.Node) int64 {
 // node: a master of a quorum may write another epoch than the term has.
 func (f failover) ended(successor *cluster.Node, how string) {
 	f.t.Helper()
-	s, ok := successor.Status()
-	if !ok || len(s.Events) < 2 || s.Events[0].Event != "won" || s.Events[0].NodeID != successor.ID || s.Events[1].Event != how {
-		f.t.Errorf("%s leads, and the history is %+v; want that the term before it was %s", successor.ID, s.Events, how)
+	// A node whose Redis does not answer soon tells what it knew last.
+	var events []cluster.Event
+	f.Await(soon, "the history to have the term of "+successor.ID, func() bool {
+		s, _ := successor.Status()
+		events = s.Events
+		return len(events) >= 2 && events[0].Event == "won" && events[0].NodeID == successor.ID
+	})
+	if events[1].Event != how {
+		f.t.Errorf("%s leads, and the history is %+v; want that the term before it was %s", successor.ID, events, how)
 	}
 }
 

@@ -119,7 +119,5 @@ func TestALieOfAStoreOrOfAQuorumsMasterConcernsNobodyElse(t *testing.T) {
 	lives(t, n)
 	lock.Client(t).Do("HINCRBY", "views", "a", 7)
 	c.Await(soon, "the job of the other Redis", func() bool { return fmt.Sprint(db.Rows(t, "SELECT n FROM ours")) == "[[7]]" })
-	if !n.Leading() {
-		t.Error("the node does not lead any more")
-	}
+	c.Await(soon, "the node to lead, which on a busy machine may have lost its lease", n.Leading)
 }

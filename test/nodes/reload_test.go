@@ -13,7 +13,7 @@ import (
 // A file that would take all memory to be parsed costs a leader nothing: it keeps the configuration that it has.
 func TestALeaderOutlivesAReloadOfANestedFile(t *testing.T) {
 	t.Parallel()
-	c := cluster.Start(t, cluster.Options{Nodes: 1, TTL: ttl, RedisURL: testsupport.StartRedis(t).URL()})
+	c := cluster.Start(t, cluster.Options{Nodes: 1, TTL: untilReleased, RedisURL: testsupport.StartRedis(t).URL()})
 	n := c.AwaitLeader(soon)
 	good, err := os.ReadFile(n.ConfigPath())
 	if err != nil {

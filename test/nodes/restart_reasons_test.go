@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
+	"time"
 
 	"baton/internal/operate"
 	"baton/internal/testsupport"
@@ -30,20 +31,14 @@ func TestSlotsInAQuarantineAreMissedForLackOfALeader(t *testing.T) {
 	for _, n := range nodes.Nodes {
 		nodes.Await(soon, n.ID+" not to lead", func() bool { return !n.Leading() })
 	}
+	without := time.Now()
 	leader.Kill() // its lock may be there again: if the leader gives it back, there is no quarantine
 	server.Restart()
 	nodes.AwaitLeader(soon)
-	missed := map[string]int{}
-	nodes.Await(soon, "the missed slots to be recorded", func() bool {
-		clear(missed)
-		for _, e := range history() {
-			if e.Missed != nil && e.Missed.Count > 0 {
-				missed[e.Missed.Reason] += e.Missed.Count
-			}
-		}
-		return len(missed) > 0
+	// The slots before the quarantine have another reason, and are recorded apart. On a busy machine a leader misses some for other reasons.
+	nodes.Await(soon, "slots of the quarantine to be recorded as missed for lack of a leader", func() bool {
+		return slices.ContainsFunc(history(), func(e operate.Entry) bool {
+			return e.Missed != nil && e.Missed.Reason == "no_leader" && e.Missed.Count > 0 && e.Missed.Last.After(without)
+		})
 	})
-	if missed["no_leader"] == 0 {
-		t.Errorf("missed %v, want those of the quarantine to have no leader", missed)
-	}
 }

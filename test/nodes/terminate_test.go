@@ -1,12 +1,12 @@
 package nodes
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -118,15 +118,21 @@ func (f failover) monitor() <-chan string {
 // awaitCommand returns the next command that has one of these parts.
 func awaitCommand(t *testing.T, commands <-chan string, parts ...string) string {
 	t.Helper()
-	watchdog := time.After(soon)
-	for {
-		select {
-		case line := <-commands:
-			if slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(line, part) }) {
-				return line
+	var found string
+	testsupport.Await(t, fmt.Sprintf("redis to execute one of %q", parts), func() bool {
+		for {
+			select {
+			case line, open := <-commands:
+				if found = line; slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(line, part) }) {
+					return true
+				}
+				if !open {
+					return false
+				}
+			default:
+				return false
 			}
-		case <-watchdog:
-			t.Fatalf("redis has not executed %q", parts)
 		}
-	}
+	})
+	return found
 }

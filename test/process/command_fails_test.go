@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -34,7 +33,7 @@ func TestDaemonOutlivesItsCommands(t *testing.T) {
 		"nosecret":   {`{command: [/bin/true], secrets: {TOKEN: /no/such/secret}}`, "failed", "secret TOKEN: stat /no/such/secret: no such file or directory", ""},
 		"noshebang":  {fmt.Sprintf(`command: [%q]`, noShebang), "failed", "exit code 9", ""},
 		"nowarden":   {`{shell: true, command: "sleep 0.2; kill -9 $PPID; sleep 100"}`, "failed", "the warden process was killed, and the command with it", ""},
-		"slow":       {`{shell: true, command: "trap '' TERM; sleep 100; sleep 100", timeout: 2s, grace: 200ms}`, "timed_out", "timed out after 2s: SIGTERM did not end the command, so it was killed", ""},
+		"slow":       {`{shell: true, command: "trap '' TERM; sleep 100; sleep 100", timeout: 10s, grace: 200ms}`, "timed_out", "timed out after 10s: SIGTERM did not end the command, so it was killed", ""},
 		"background": {`{shell: true, command: "sleep 100 & echo done"}`, "succeeded", "", "done\nbaton: 1 process that the command had left behind was ended\n"},
 		"flood":      {`{shell: true, command: "head -c 300000000 /dev/zero; exit 4"}`, "failed", "exit code 4", "\x00"},
 		// A lock that the daemon holds is the command's, too.
@@ -48,7 +47,7 @@ func TestDaemonOutlivesItsCommands(t *testing.T) {
 			fmt.Fprintf(&yaml, "- {name: %s, schedule: \"@every 1s\", %s}\n", name, c.yaml)
 		}
 	}
-	c := cluster.Start(t, cluster.Options{Nodes: 1, TTL: 10 * time.Second, LockKey: lockKey, RedisURL: server.URL(), JobsYAML: yaml.String()})
+	c := cluster.Start(t, cluster.Options{Nodes: 1, TTL: untilLost, LockKey: lockKey, RedisURL: server.URL(), JobsYAML: yaml.String()})
 	leader, conn := c.AwaitLeader(soon), server.Conn()
 	for name, want := range cases {
 		var got map[string]string

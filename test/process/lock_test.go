@@ -128,11 +128,7 @@ func (p *locker) signal(s syscall.Signal) time.Time {
 // wait waits for the end, and fails if that takes too long.
 func (p *locker) wait() ending {
 	p.t.Helper()
-	select {
-	case <-p.done:
-	case <-time.After(soon):
-		p.t.Fatalf("%q has not ended after %v", p.cmd.Args, soon)
-	}
+	testsupport.Receive(p.t, fmt.Sprintf("the end of %q", p.cmd.Args), p.done, &p.stderr)
 	code := p.cmd.ProcessState.ExitCode()
 	if w, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && w.Signaled() {
 		code = -int(w.Signal())
@@ -216,7 +212,7 @@ func TestEveryExampleOfTheHelpRuns(t *testing.T) {
 		if strings.Contains(line, "--break") {
 			code = 3 // nobody holds it
 		}
-		if e := l.shell(line).wait(); e.code != code || code == 0 && e.stderr != "" {
+		if e := l.shell(line).wait(); e.code != code || code == 0 && slowRedis.ReplaceAllString(e.stderr, "") != "" {
 			t.Errorf("%s\nended with %d: %s%s", line, e.code, e.stdout, e.stderr)
 		}
 		ran++
@@ -288,13 +284,14 @@ func TestAWaitThatRunsOutGivesBackWhatItHad(t *testing.T) {
 	if _, err := l.conn.Do("SET", "b", "x"); err != nil {
 		t.Fatal(err)
 	}
-	p := l.lock("--wait", "600ms", "b", "a", "-c", "echo ran")
+	const wait = 5 * time.Second // which is for the first lock, too: on a busy machine a process begins late
+	p := l.lock("--wait", wait.String(), "b", "a", "-c", "echo ran")
 	testsupport.Await(t, "the first lock to be taken", func() bool { return l.owner("a") != "" })
-	e := p.want(notHad, "", `lock "b" was not acquired within 600ms: held by a program that is not baton`)
+	e := p.want(notHad, "", `lock "b" was not acquired within 5s: held by a program that is not baton`)
 	if owner := l.owner("a"); owner != "" {
 		t.Errorf("the first lock is still held by %s", owner)
 	}
-	if e.took < 600*time.Millisecond {
+	if e.took < wait {
 		t.Errorf("it waited %v", e.took)
 	}
 }

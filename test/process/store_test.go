@@ -71,7 +71,6 @@ func TestDataOfAStoreIsThereOnceThoughLeadersAndTheStoreAreKilled(t *testing.T) 
 	lock.Client(t).Do("HINCRBY", "views:0", 1, 7)
 	views += 7
 	c.Await(time.Minute, "the other job", func() bool { return sum("views") == fmt.Sprintf("[[%d]]", views) })
-	led := c.AwaitLeader(time.Minute).ID
 	shop.Restart()
 	write(100)
 	after := shop.Client(t)
@@ -80,7 +79,12 @@ func TestDataOfAStoreIsThereOnceThoughLeadersAndTheStoreAreKilled(t *testing.T) 
 			"{views:2}:baton:stage", "{views:3}:baton:stage")
 		return left == 0 && sum("sales") == fmt.Sprintf("[[%d]]", sales) && sum("views") == fmt.Sprintf("[[%d]]", views)
 	})
-	if now := c.AwaitLeader(time.Minute).ID; now != led {
-		t.Errorf("%s led while the store was away, and %s leads now", led, now)
+	// On a busy machine a lease may run out, but no leader gives up its lock because a store is away.
+	for _, n := range c.Nodes {
+		for _, end := range n.Lines("no longer leading") {
+			if end.Text("event") != "expired" {
+				t.Errorf("%s ended its term: %s, %s", n.ID, end.Text("event"), end.Text("error"))
+			}
+		}
 	}
 }

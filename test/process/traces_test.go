@@ -33,8 +33,12 @@ func startTraced(t *testing.T, nodes int, jobs string, env ...string) *traced {
 	server := testsupport.StartRedis(t)
 	l := &traced{t: t, conn: server.Conn(), db: testsupport.SQLite(t), collector: collector.Start(t)}
 	l.db.Exec(t, "CREATE TABLE articles (id INTEGER PRIMARY KEY, views INTEGER NOT NULL)")
+	lease := ttl
+	if nodes == 1 { // there is one term
+		lease = untilLost
+	}
 	l.Cluster = cluster.Start(t, cluster.Options{
-		Nodes: nodes, TTL: 10 * time.Second, LockKey: lockKey, RedisURL: server.URL(), DatabasesYAML: cluster.DatabaseYAML("main", l.db),
+		Nodes: nodes, TTL: lease, LockKey: lockKey, RedisURL: server.URL(), DatabasesYAML: cluster.DatabaseYAML("main", l.db),
 		JobsYAML: jobs, LogLevel: "debug", Env: append([]string{
 			"OTEL_EXPORTER_OTLP_ENDPOINT=" + l.collector.URL, "OTEL_EXPORTER_OTLP_HEADERS=api-key=" + tracedSecret, "OTEL_BSP_SCHEDULE_DELAY=50",
 			"TRACEPARENT=00-11111111111111111111111111111111-1111111111111111-01", "TRACESTATE=a=b",

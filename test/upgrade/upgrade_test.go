@@ -50,8 +50,8 @@ func leadInTurn(t *testing.T, db *testsupport.Database) {
 	db.Exec(t, "CREATE TABLE carts ("+key+", turn INT NOT NULL)")
 	server := testsupport.StartRedis(t, testsupport.RedisAOF())
 	conn := server.Client(t)
-	nodes := cluster.Start(t, cluster.Options{
-		Nodes: 2, RedisURL: server.URL(), DatabasesYAML: cluster.DatabaseYAML("main", db), JobsYAML: jobs, Program: buildOld(t),
+	nodes := cluster.Start(t, cluster.Options{ // no term ends but by order
+		Nodes: 2, TTL: time.Hour, RedisURL: server.URL(), DatabasesYAML: cluster.DatabaseYAML("main", db), JobsYAML: jobs, Program: buildOld(t),
 	})
 	nodes.AwaitLeader(time.Minute)
 	earlier, present := nodes.Nodes[0], nodes.Nodes[1]
