@@ -30,6 +30,7 @@ const MostKept = 1000
 
 // KeptCount is the number of deleted rows of a job that are kept.
 type KeptCount struct {
+	Known bool      // the database was asked, and has answered
 	Rows  int64     // MostKept means that there may be more rows
 	First time.Time // when the first of the counted rows may be removed
 }

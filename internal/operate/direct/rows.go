@@ -42,6 +42,7 @@ func (s *Site) Kept(ctx context.Context, job string) (operate.KeptCount, error) 
 	return reading(ctx, s, func(d *deadLetters) (count operate.KeptCount, err error) {
 		if j, ok := d.job(job); ok && !j.IsCommand() {
 			count.Rows, count.First, err = d.dbs[j.Flush.To.Database].CountKept(ctx, job, operate.MostKept)
+			count.Known = err == nil
 		}
 		return count, err
 	})

@@ -34,6 +34,7 @@ type jobPage struct {
 	MayVerify  bool
 	LeftAlone  string        // such as "12 rows", which wait to be accepted as rows of the job; "" if no rows wait
 	Kept       string        // such as "12 rows", which the job deleted and keep_deleted keeps; "" if there are none
+	KeptUnread bool          // nobody has counted these rows yet, or the database has not answered
 	KeptUntil  instant       // when the first of these rows may be removed
 	Verified   *verifiedView // the job's last finished verification; may be nil
 	Operation  string        // the verification or backfill in progress
@@ -182,7 +183,7 @@ func newJobPage(s diagnose.Snapshot, j diagnose.Job, extra extras, entries []ope
 
 // addKept adds the number of kept deleted rows and the command that lists them.
 func (v *jobPage) addKept(kept operate.KeptCount, now time.Time) {
-	if kept.Rows == 0 {
+	if v.KeptUnread = !kept.Known && !v.IsCommand; kept.Rows == 0 {
 		return
 	}
 	v.Kept, v.KeptUntil = text.Count(kept.Rows, "row"), at(kept.First.UTC(), now)

@@ -83,7 +83,7 @@ type FakeNode struct {
 	Output       operate.Printed
 	Waiting      []operate.Letter
 	Deleted      []operate.DeletedRow
-	KeptRows     map[string]operate.KeptCount // by job
+	KeptRows     map[string]operate.KeptCount // by job; a job without an entry keeps no rows
 	Grouped      []operate.LetterReason
 	Measured     []operate.Sample
 	Latest       map[string][]operate.Brief
@@ -168,7 +168,9 @@ func (s *FakeNode) DeletedRows(_ context.Context, f operate.RowFilter, n int) ([
 
 // Kept implements [operate.Node].
 func (s *FakeNode) Kept(_ context.Context, job string) (operate.KeptCount, error) {
-	return s.KeptRows[job], nil
+	count, given := s.KeptRows[job]
+	count.Known = count.Known || !given
+	return count, nil
 }
 
 // Acceptance implements [operate.Node].
