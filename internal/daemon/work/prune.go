@@ -68,7 +68,7 @@ func pruneLedgers[L ledger](ctx context.Context, log *zap.Logger, ledgers map[st
 				return
 			case err != nil:
 				log.Warn("deleted rows whose keep_deleted is over could not be removed from table baton_deleted, so they are kept longer",
-					zap.String("database", name), zap.Duration("again_in", pruneAgain), zap.Error(err))
+					zap.String("database", name), zap.Int64("removed", rows), zap.Duration("again_in", pruneAgain), zap.Error(err))
 				wait = pruneAgain
 			case rows > 0:
 				log.Info("removed deleted rows whose keep_deleted is over", zap.String("database", name), zap.Int64("rows", rows))

@@ -50,6 +50,8 @@ type Dialect struct {
 	Explain func(error) string
 	// RolledBack, if set, reports whether the error says that the server has refused a statement, so that no transaction was applied.
 	RolledBack func(error) bool
+	// TimedOut reports whether the database has ended a statement because the statement, or its wait for a lock, took too long.
+	TimedOut func(error) bool
 	// Hint, if set, returns the database's advice that the text of an error does not contain.
 	Hint func(error) string
 	// LacksTable reports whether a query has failed because a table is missing.

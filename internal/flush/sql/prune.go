@@ -8,12 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"baton/internal/flush"
 )
 
-// pruneChunk is the maximum number of rows that one query "prune" or "kept_prune" deletes. inChunks asks for fewer rows after a timeout.
-const pruneChunk = 1000
+// pruneChunk is the maximum number of rows that one query "prune" or "kept_prune" deletes. After pruneTimeouts timeouts, inChunks ends, and
+// the remaining rows wait for the next pruning. A statement that times out has worked for half a lease for nothing.
+const pruneChunk, pruneTimeouts = 1000, 8
 
 // Prune deletes ledger entries that are no longer needed and returns their number. It deletes the entries that are older than the argument
 // olderThan, except the entries of each shard's newest batch.
@@ -42,11 +41,11 @@ func (s *Store) PruneKept(ctx context.Context) (deleted int64, err error) {
 }
 
 // inChunks repeats a task whose last argument is the maximum number of rows to delete. It ends after the task has deleted fewer rows. If
-// the deletion of long rows takes longer than a statement or a round trip may take, the number is halved. After each success it grows
-// again.
+// the deletion takes longer than a statement, the wait for a lock or a round trip may take, the number becomes a tenth. After each success
+// it grows again, but it stays below every number that has timed out.
 func (s *Store) inChunks(ctx context.Context, doing string, task Task) (deleted int64, err error) {
-	args := task.Args
-	for size := int64(pruneChunk); ; {
+	args, most, timeouts := task.Args, int64(pruneChunk), 0
+	for size := most; ; {
 		var touched int64
 		task.Then = func(n int64) error { touched = n; return nil }
 		task.Args = slices.Concat(args, []any{size})
@@ -56,22 +55,26 @@ func (s *Store) inChunks(ctx context.Context, doing string, task Task) (deleted 
 			}
 			return tx.Commit(ctx)
 		})
-		switch {
-		case err == nil:
-		case ctx.Err() != nil || !errors.Is(err, flush.ErrTransient) || neverConnected(err):
-			return deleted, err
-		case size > 1:
-			size /= 2
+		if err == nil {
+			deleted += touched
+			if touched < size {
+				return deleted, nil
+			}
+			size = min(most, size+1+size/8)
 			continue
-		default:
+		}
+		timeout := s.dialect.TimedOut(err) || errors.Is(err, context.DeadlineExceeded)
+		if timeouts++; ctx.Err() != nil || !timeout || neverConnected(err) {
+			return deleted, err
+		}
+		switch {
+		case size == 1:
 			return deleted, fmt.Errorf("the oldest row could not be deleted, so it stays with all rows after it: another transaction "+
 				"may hold a lock on the row, or the deletion takes longer than the lease allows: %w", err)
+		case timeouts == pruneTimeouts:
+			return deleted, fmt.Errorf("%d statements have timed out, so the remaining rows stay for now: %w", timeouts, err)
 		}
-		deleted += touched
-		if touched < size {
-			return deleted, nil
-		}
-		size = min(pruneChunk, size+1+size/8)
+		most, size = size-1, max(1, size/10)
 	}
 }
 

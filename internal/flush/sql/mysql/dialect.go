@@ -3,6 +3,7 @@ package mysql
 import (
 	"embed"
 	"fmt"
+	"slices"
 
 	"baton/internal/flush/row"
 	"baton/internal/flush/sql"
@@ -39,6 +40,7 @@ func Dialect() *sql.Dialect {
 		Probes:       true,
 		Judge:        judge,
 		RolledBack:   rolledBack,
+		TimedOut:     func(err error) bool { return slices.Contains([]uint16{1205, 1317, 1969, 3024}, errorNumber(err)) },
 		Hint:         hint,
 		Explain:      error.Error,
 		LacksTable:   func(err error) bool { return errorNumber(err) == 1146 },

@@ -33,6 +33,7 @@ func Dialect() *sql.Dialect {
 		UpdatesFirst: merges,
 		Judge:        judge,
 		RolledBack:   rolledBack,
+		TimedOut:     func(err error) bool { return sqlState(err) == "57014" || sqlState(err) == "55P03" },
 		Explain:      explainPostgres,
 		Hint:         hint,
 		LacksTable:   func(err error) bool { return sqlState(err) == "42P01" },

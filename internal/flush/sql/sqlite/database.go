@@ -52,6 +52,12 @@ func open(s sql.Setup) (sql.Database, error) {
 	return db, nil
 }
 
+// busy reports whether another connection has held a lock for too long.
+func busy(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && e.Code()&0xff == sqlite3.SQLITE_BUSY
+}
+
 // errRolledBack means that SQLite has undone the whole transaction because of one of its rows.
 var errRolledBack = errors.New("a trigger or constraint of the table rolls back the whole transaction: replace RAISE(ROLLBACK, …) with " +
 	"RAISE(ABORT, …) and remove ON CONFLICT ROLLBACK, so that SQLite refuses only the bad row")
