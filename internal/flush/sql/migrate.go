@@ -29,7 +29,7 @@ func (s *Store) fill() *strings.Replacer {
 		"{put_back_at}", fmt.Sprintf(w.At, "put_back_at"),
 		"{share}", w.Share,
 		"{update}", w.Update,
-		"{lock_seconds}", wholeSeconds(s.limits.Lock),
+		"{lock_seconds}", wholeSeconds(s.limits.Lock), "{lock_ms}", Millis(s.limits.Lock),
 		"{statement_seconds}", strconv.FormatFloat(s.limits.Statement.Seconds(), 'f', 3, 64),
 		"{statement_millis}", strconv.FormatInt(s.limits.Statement.Milliseconds(), 10),
 		"{idle_seconds}", wholeSeconds(s.limits.Idle),

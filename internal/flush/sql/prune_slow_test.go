@@ -2,6 +2,7 @@ package sql_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -123,11 +124,28 @@ func TestPruneKeptGivesUpWaitingForALockedRow(t *testing.T) {
 		z := &sizes{}
 		_, err := db.sizing(z, ttl(2*time.Second)).PruneKept(t.Context())
 		wantTransient(t, err)
-		if !strings.Contains(err.Error(), "another transaction may hold a lock on the row") {
+		if !strings.Contains(err.Error(), "another transaction may hold a lock on the row") || strings.Contains(err.Error(), "unknown") {
 			t.Error(err)
 		}
 		if db.Driver != "sqlite" { // there BEGIN already waits
 			z.want(t, 1000, 100, 10, 1)
+		}
+	})
+}
+
+// The end of a term cancels the context. The time limits of this store are longer than the test.
+func TestCancelledContextEndsAPruningThatWaits(t *testing.T) {
+	whileUndeleting(t, func(t *testing.T, db *bench, _ func()) {
+		s := db.open(ttl(time.Hour))
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() {
+			_, err := s.PruneKept(ctx)
+			ended <- err
+		}()
+		if err := testsupport.Receive(t, "the pruning ends", ended); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v does not say that the context ended", err)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -26,6 +27,7 @@ const quote sql.Quote = `"`
 type database struct {
 	*stdsql.DB
 	path string
+	lock time.Duration // the longest wait for the lock of the file
 }
 
 func open(s sql.Setup) (sql.Database, error) {
@@ -44,12 +46,42 @@ func open(s sql.Setup) (sql.Database, error) {
 	if err != nil {
 		return nil, errors.New("the parameters after ? in the DSN cannot be read: give only the path of a file")
 	}
-	db := database{stdsql.New(s, namingConnector{connector, path}, 1), path}
+	db := database{stdsql.New(s, namingConnector{connector, path}, 1), path, s.Limits.Lock}
 	db.Writer = &writer{}
 	db.Duplicate = func(error) bool { return false } // ON CONFLICT DO NOTHING returns 0 rows instead of an error
 	db.Refused = func(err error) bool { return judge(err) == sql.Refused }
 	db.Intact = intact
 	return db, nil
+}
+
+// session waits for the lock of the file itself, because ctx cannot end a wait of SQLite.
+type session struct {
+	sql.Session
+	limit time.Duration
+}
+
+// Session implements sql.Database.
+func (d database) Session(ctx context.Context) (sql.Session, error) {
+	s, err := d.DB.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return session{s, d.lock}, nil
+}
+
+// Run implements sql.Session. The query "begin" waits for the lock only briefly, so Run repeats it.
+func (s session) Run(ctx context.Context, tasks ...sql.Task) error {
+	if len(tasks) == 0 || tasks[0].Query != "begin" {
+		return s.Session.Run(ctx, tasks...)
+	}
+	err := s.Session.Run(ctx, tasks[0])
+	for until := time.Now().Add(s.limit); busy(err) && time.Now().Before(until); {
+		err = s.Session.Run(ctx, tasks[0])
+	}
+	if err != nil {
+		return err
+	}
+	return s.Session.Run(ctx, tasks[1:]...)
 }
 
 // busy reports whether another connection has held a lock for too long.

@@ -38,6 +38,7 @@ func Dialect() *sql.Dialect {
 		OneWriter:    true,
 		Judge:        judge,
 		Explain:      error.Error,
+		RolledBack:   busy,
 		TimedOut:     busy,
 		LacksTable:   func(err error) bool { return strings.Contains(err.Error(), "no such table") },
 	}
