@@ -124,11 +124,8 @@ func (p program) settle(s Settings, parent int) (Step, syscall.Errno) {
 	if s.Umask != nil {
 		syscall.Umask(*s.Umask)
 	}
-	if s.limitsProcesses() { // the warden has a real-time priority to stop such a command in time, so the command must not take one
-		_ = syscall.Setrlimit(realTimePriority, &syscall.Rlimit{}) // lowering a limit needs no right
-	}
 	for _, last := range []bool{false, true} { // settings that this process itself still needs change last
-		for _, l := range s.Limits {
+		for _, l := range s.limits() {
 			if (l.Resource == limitAddressSpace) != last {
 				continue
 			}

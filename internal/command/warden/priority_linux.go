@@ -29,6 +29,15 @@ func (s Settings) limitsProcesses() bool {
 	return false
 }
 
+// limits returns the limits of the command. The warden of a command with a limited number of processes has a real-time priority, to stop
+// the command in time. So the command itself must not be able to take such a priority.
+func (s Settings) limits() []Limit {
+	if !s.limitsProcesses() {
+		return s.Limits
+	}
+	return append([]Limit{{Resource: realTimePriority, Max: 0}}, s.Limits...)
+}
+
 // takePrecedence lets the kernel run the threads of this process before the threads of ordinary processes. It leaves out the first thread,
 // because that thread forks the command, and the command inherits its policy. The caller must have locked its goroutine to the first
 // thread: then the runtime starts new threads from other threads, and the new threads inherit their policy.
