@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"baton/internal/elector"
 	"baton/internal/heartbeat"
+	"baton/internal/redisconn"
 	"baton/internal/redislock"
 	"baton/internal/testsupport"
 )
@@ -26,24 +28,7 @@ func TestARenewalSendsNoProofPastTheTrustWindow(t *testing.T) {
 		c.Do("HSET", "{baton}:term", "run_id", "another")
 		c.Do("DEL", "baton")
 
-		var now atomic.Int64
-		clock := func() heartbeat.Instant { return heartbeat.Instant(now.Load()) }
-		timing := heartbeat.Timing{
-			TTL: time.Hour, Interval: time.Millisecond, Timeout: time.Minute, Margin: time.Second, Drain: time.Second,
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		var answer error
-		err := heartbeat.Keep(ctx, heartbeat.NewWindow(clock, timing, 0), func(ctx context.Context) error {
-			if suspended {
-				now.Store(int64(time.Hour)) // Keep has looked at the window before
-			}
-			_, answer = lock.Renew(ctx, "o1", epoch)
-			cancel()
-			return answer
-		}, heartbeat.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := renewedBy(t, lock, epoch, suspended)
 		if past := errors.Is(answer, heartbeat.ErrExpired); past != suspended || past == (answer == nil) {
 			t.Errorf("suspended: %v; the renewal: %v", suspended, answer)
 		}
@@ -51,4 +36,55 @@ func TestARenewalSendsNoProofPastTheTrustWindow(t *testing.T) {
 			t.Errorf("suspended: %v; the lock is restored: %v", suspended, restored)
 		}
 	}
+}
+
+// While a Cluster moves the slot, it refuses the script of the renewal, and the leader renews only the lock key. That second request has
+// the same limit.
+func TestARenewalExtendsNoLockPastTheTrustWindow(t *testing.T) {
+	t.Parallel()
+	cluster := testsupport.StartCluster(t)
+	const key, left = "{moved}lock", 10 * time.Minute
+	lock := designedLock(t, openWith(t, redisconn.Options{Cluster: cluster.Addresses()[:1]}),
+		redislock.LockOptions{Key: key, NodeID: "a", TTL: time.Hour})
+	won, err := acquireOnce(t, lock, "o1")
+	if err != nil || won.Outcome != elector.Won {
+		t.Fatalf("%+v, %v", won, err)
+	}
+	from := cluster.Owner(key)
+	c := from.Client(t)
+	cluster.BeginMove(key, anotherMaster(t, cluster, from)) // the script names a key that the old node does not have
+	for _, suspended := range []bool{false, true} {
+		c.Do("PEXPIRE", key, left.Milliseconds())
+		answer := renewedBy(t, lock, won.Epoch, suspended)
+		if past := errors.Is(answer, heartbeat.ErrExpired); past != suspended || past == (answer == nil) {
+			t.Errorf("suspended: %v; the renewal: %v", suspended, answer)
+		}
+		if extended := c.Num("PTTL", key) > left.Milliseconds(); extended == suspended {
+			t.Errorf("suspended: %v; the lock is extended: %v", suspended, extended)
+		}
+	}
+}
+
+// renewedBy renews the lock of owner o1 in its trust window, and returns the answer. If the host is suspended, the window ends after the
+// decision to renew, but the deadline of the attempt does not.
+func renewedBy(t *testing.T, lock *redislock.Lock, epoch int64, suspended bool) (answer error) {
+	t.Helper()
+	var now atomic.Int64
+	clock := func() heartbeat.Instant { return heartbeat.Instant(now.Load()) }
+	timing := heartbeat.Timing{
+		TTL: time.Hour, Interval: time.Millisecond, Timeout: time.Minute, Margin: time.Second, Drain: time.Second,
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := heartbeat.Keep(ctx, heartbeat.NewWindow(clock, timing, 0), func(ctx context.Context) error {
+		if suspended {
+			now.Store(int64(time.Hour)) // Keep has looked at the window before
+		}
+		_, answer = lock.Renew(ctx, "o1", epoch)
+		cancel()
+		return answer
+	}, heartbeat.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
 }
