@@ -70,11 +70,15 @@ func (l *Lock) ordered(owner string, o elector.Order) {
 }
 
 // heal takes the lock again at one master that did not answer when the term began, or that has lost the lock since then. This
-// master's lock counts from the next renewal on.
+// master's lock counts from the next renewal on. After the end of the trust window the lock would count for no term, and it would keep the
+// master from the next leader.
 func (l *Lock) heal(ctx context.Context, ln *masterQueue, owner string, epoch int64) {
 	ask(ctx, l, []*masterQueue{ln}, func(ctx context.Context, lock elector.Lock) (elector.Answer, error) {
 		if !l.isTerm(owner) {
 			return elector.Answer{}, nil // the lock has been released in the meantime
+		}
+		if err := elector.Expired(ctx); err != nil {
+			return elector.Answer{}, err
 		}
 		return lock.Acquire(ctx, elector.Candidate{Owner: owner, Floor: max(epoch-1, 1)})
 	})
