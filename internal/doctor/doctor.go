@@ -125,6 +125,7 @@ func examinations(c config.Config, o Options) []examination {
 			}})
 		}
 	}
+	all = append(all, examination{"fences", func(ctx context.Context) []Finding { return examineFences(ctx, c) }})
 	all = append(all, examination{subjectHost, func(context.Context) []Finding { return append(examineMachine(c, o), examineHost(c)...) }})
 	all = append(all, examination{"files", func(context.Context) []Finding { return examineFiles(c, o) }})
 	if o.Unit != "" {

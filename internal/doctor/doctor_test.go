@@ -83,7 +83,8 @@ func TestTheDoctorFindsAHealthyInstallationHealthy(t *testing.T) {
 	}
 	slices.Sort(seen)
 	if want := []string{"configuration false", "configuration true", `database "main" false`, `database "main" true`,
-		"files false", "files true", "host false", "host true", "nodes false", "nodes true", "redis false", "redis true"}; !slices.Equal(seen, want) {
+		"fences false", "fences true", "files false", "files true", "host false", "host true", "nodes false",
+		"nodes true", "redis false", "redis true"}; !slices.Equal(seen, want) {
 		t.Errorf("told %q, want %q", seen, want)
 	}
 }

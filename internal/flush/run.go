@@ -92,10 +92,13 @@ func (r *run) namesOther(ctx context.Context, err error) error {
 		return err // the usual case: this node was deposed
 	}
 	return fmt.Errorf("another leader writes to this database: the Redis of the lock confirms that this node leads, but another "+
-		"leader has taken the fence of job %q. That leader uses another Redis, another database number or another lock, or this Redis "+
-		"is an isolated former master. Let all nodes with this job use the same lock on the same Redis, or give one installation "+
-		"another election.lock_key and other job names: %w", r.cfg.Job, err)
+		"leader has taken the fence of job %q. %s: %w", r.cfg.Job, UnknownLeader, err)
 }
+
+// UnknownLeader says why a leader may have taken a fence although the Redis of the lock does not know this leader, and what to do.
+const UnknownLeader = "That leader uses another Redis, another database number or another lock, or this Redis is an isolated former " +
+	"master. Let all nodes with this job use the same lock on the same Redis, or give one installation another election.lock_key and " +
+	"other job names"
 
 // takeOver takes the job's fence, once in a term. If the fence in the database has a higher epoch than this node, there are two cases. If a
 // newer leader wrote the fence, this node has lost the lock and cannot raise its epoch. If Redis has lost epochs that the database has
