@@ -91,40 +91,40 @@ func (l *deadLab) send(command string, args ...any) {
 func (l *deadLab) letters(job string, want int) []letter {
 	l.t.Helper()
 	var got []letter
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	testsupport.AwaitNoError(l.t, fmt.Sprintf("job %s to have %d dead letters", job, want), func() error {
 		r := l.run("dead", "list", "--job", job, "-o", "json")
 		if r.code != cmdline.ExitOK {
 			l.t.Fatalf("%+v", r)
 		}
-		if err := json.Unmarshal([]byte(r.stdout), &got); err == nil && len(got) == want {
-			return got
+		err := json.Unmarshal([]byte(r.stdout), &got)
+		if err == nil && len(got) != want {
+			err = fmt.Errorf("it has %+v", got)
 		}
-	}
-	l.t.Fatalf("job %s has the dead letters %+v, want %d", job, got, want)
-	return nil
+		return err
+	})
+	return got
 }
 
 // rows waits until a query returns the wanted rows.
 func (l *deadLab) rows(db *testsupport.Database, query string, want ...string) {
 	l.t.Helper()
-	var got []string
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		got = nil
+	testsupport.AwaitNoError(l.t, fmt.Sprintf("%s to return %q", query, want), func() error {
+		var got []string
 		for _, row := range db.Rows(l.t, query) {
 			got = append(got, strings.Join(row, "|"))
 		}
-		if slices.Equal(got, want) {
-			return
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("it returns %q", got)
 		}
-	}
-	l.t.Fatalf("%s: %q, want %q", query, got, want)
+		return nil
+	})
 }
 
 // does runs a command that must succeed, and returns its output.
 func (l *deadLab) does(args ...string) string {
 	l.t.Helper()
 	r := l.run(args...)
-	if r.code != cmdline.ExitOK || r.stderr != "" {
+	if r.code != cmdline.ExitOK || !regexp.MustCompile(unhurried).MatchString(r.stderr) {
 		l.t.Errorf("baton %s: %+v", strings.Join(args, " "), r)
 	}
 	return r.stdout
@@ -331,18 +331,14 @@ func TestStatusTellsOfDeadLettersUntilTheyAreSeenTo(t *testing.T) {
 	l.send("HSET", "views", "no number", "7")
 	l.daemon()
 	id := l.letters("views", 1)[0].ID
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) { // a later run does not count the letter
+	testsupport.Await(t, "a later run, which does not count the letter", func() bool {
 		var s diagnose.Snapshot
 		if err := json.Unmarshal([]byte(l.does("status", "-o", "json")), &s); err != nil {
 			t.Fatal(err)
 		}
-		if r := s.Jobs[0].LastRun; r != nil && r.Dead == 0 && r.State == "succeeded" {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no further run: %+v", s.Jobs[0])
-		}
-	}
+		r := s.Jobs[0].LastRun
+		return r != nil && r.Dead == 0 && r.State == "succeeded"
+	})
 	if got := l.does("status"); !strings.Contains(got, "views has 1 dead letter waiting  → baton dead list --count --job views") {
 		t.Errorf("status hides it:\n%s", got)
 	}

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/testsupport"
@@ -60,12 +60,12 @@ func (c *cli) daemon(args ...string) (log *buffer, stop func() int) {
 func (c *cli) until(text string, args ...string) result {
 	c.t.Helper()
 	var got result
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	testsupport.AwaitNoError(c.t, fmt.Sprintf("baton %s to say %q", strings.Join(args, " "), text), func() error {
 		if got = c.run(args...); strings.Contains(got.stdout, text) {
-			return got
+			return nil
 		}
-	}
-	c.t.Fatalf("baton %s never said %q; at last: %d\n%s%s", strings.Join(args, " "), text, got.code, got.stdout, got.stderr)
+		return fmt.Errorf("it ends with %d\n%s%s", got.code, got.stdout, got.stderr)
+	})
 	return got
 }
 

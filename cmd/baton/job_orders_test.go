@@ -115,7 +115,7 @@ func TestJobsArePausedForAWhileAndAllTogether(t *testing.T) {
 	c.matches(c.run("job", "pause", "--all", "--until", "23:59"), cmdline.ExitOK, `^all jobs were paused already, by \S+: restore; the reason is now: by \S+, until \d{4}-\d\d-\d\d 23:59:00 \+0[12]:00\n$`, `^$`)
 	c.matches(c.run("job", "pause", "--all"), cmdline.ExitOK, `^all jobs were paused already, by \S+; the reason is now: by \S+\n$`, `^$`)
 	c.matches(c.run("job", "list"), cmdline.ExitOK, `(?m)^fails +@yearly +paused with all +paused +never +- +-$`, `^$`)
-	c.matches(c.run("status"), cmdline.ExitOK, `(?m)^All jobs are paused by \S+; baton job resume --all ends the pause$`, `^$`)
+	c.matches(c.run("status"), cmdline.ExitOK, `(?m)^All jobs are paused by \S+; baton job resume --all ends the pause$`, unhurried)
 	c.matches(c.run("job", "resume", "fails"), cmdline.ExitOK, `^job "fails" was not paused; but all jobs are paused by \S+; baton job resume --all ends the pause\n$`, `^$`)
 	c.matches(c.run("job", "resume", "--all"), cmdline.ExitOK, `^all jobs are resumed; they were paused by \S+, for \S+\n$`, `^$`)
 	c.matches(c.run("job", "resume", "--all"), cmdline.ExitOK, `^all jobs were not paused\n$`, `^$`)

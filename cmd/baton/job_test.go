@@ -73,7 +73,7 @@ func TestJobIsDrivenFromTheCommandLine(t *testing.T) {
 	c.matches(c.run("job", "pause", "views"), cmdline.ExitOK, `^job "views" was paused already, by \S+: new column; the reason is now: by \S+\n$`, `^$`)
 	c.matches(c.run("job", "run", "views"), cmdline.ExitFailure, `^$`, `job "views" is paused by \S+; baton job resume views ends the pause`)
 	c.matches(c.run("job", "list"), cmdline.ExitOK, `(?m)^views +@yearly +paused +paused +succeeded \S+ ago +0 +0s$`, `^$`)
-	c.matches(c.run("status"), cmdline.ExitOK, `(?m)^views is paused by \S+; baton job resume views ends the pause$`, `^$`)
+	c.matches(c.run("status"), cmdline.ExitOK, `(?m)^views is paused by \S+; baton job resume views ends the pause$`, unhurried)
 	c.matches(c.run("job", "show", "views"), cmdline.ExitOK, `(?ms)^paused +by \S+, since .*^next +-$.*^STARTED .* manual +1 +3 `, `^$`)
 	c.matches(c.run("job", "resume", "views"), cmdline.ExitOK, `^job "views" is resumed; it was paused by \S+, for \S+\n$`, `^$`)
 	c.matches(c.run("job", "resume", "views"), cmdline.ExitOK, `^job "views" was not paused\n$`, `^$`)
@@ -100,7 +100,7 @@ func TestJobThatRunsIsNotRunAgainAndCanBeWatched(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.until("1 rows", "job", "show", "views")
-	c.matches(c.run("status"), cmdline.ExitOK, `(?m)^views +@always +running for `, `^$`)
+	c.matches(c.run("status"), cmdline.ExitOK, `(?m)^views +@always +running for `, unhurried)
 }
 
 func TestPreviewOfAJobSaysWhatIsWrong(t *testing.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -16,15 +17,18 @@ import (
 // await waits until the text that was written to the terminal contains want after the position from.
 func (s *tty) await(from int, want string) int {
 	s.t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if text := s.String(); len(text) > from {
+	end := 0
+	testsupport.AwaitNoError(s.t, "the terminal to show "+want, func() error {
+		text := s.String()
+		if len(text) > from {
 			if at := regexp.MustCompile(want).FindStringIndex(text[from:]); at != nil {
-				return from + at[1]
+				end = from + at[1]
+				return nil
 			}
 		}
-	}
-	s.t.Fatalf("the terminal never showed %s; at last:\n%q", want, tail(s.String(), 3000))
-	return 0
+		return fmt.Errorf("it shows\n%q", tail(text, 3000))
+	})
+	return end
 }
 
 func tail(text string, most int) string { return text[max(0, len(text)-most):] }
