@@ -27,9 +27,6 @@ func TestMain(m *testing.M) {
 	testsupport.Main(m)
 }
 
-// soon is the maximum time for every awaited event.
-const soon = time.Minute
-
 // servers are real Redis masters. No master knows of the others.
 type servers []*testsupport.Redis
 
@@ -104,8 +101,8 @@ func (s servers) each(t *testing.T, command string, args ...any) {
 
 // liveTiming returns the timing of the nodes in the tests below.
 func liveTiming() heartbeat.Timing {
-	const ttl = 6 * time.Second // a busy machine renews in time, and the tests below wait for its end
-	return heartbeat.Timing{TTL: ttl, Interval: ttl / 8, Timeout: ttl / 8, Margin: heartbeat.DefaultMargin(ttl), Drain: ttl / 8}
+	const ttl = 15 * time.Second // a busy machine renews in time, and the tests below wait for its end
+	return heartbeat.Timing{TTL: ttl, Interval: time.Second, Timeout: 2 * time.Second, Margin: heartbeat.DefaultMargin(ttl), Drain: time.Second}
 }
 
 // witness records which node acts, and under which epoch.
@@ -147,13 +144,16 @@ func (w *witness) leader() (id string, terms int) {
 	return id, w.terms
 }
 
-func (w *witness) await(what string, within time.Duration, reached func() bool) {
+func (w *witness) await(what string, reached func() bool) {
 	w.t.Helper()
-	for deadline := time.Now().Add(within); !reached(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("waited %v in vain for %s; terms ended: %v", within, what, w.ended)
+	testsupport.AwaitNoError(w.t, what, func() error {
+		if reached() {
+			return nil
 		}
-	}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return fmt.Errorf("terms ended: %v", w.ended)
+	})
 }
 
 // stays fails the test if the leader changes within d.
@@ -197,7 +197,7 @@ func elect(t *testing.T, s servers) *witness {
 		wg.Go(func() { _ = e.Run(ctx) })
 	}
 	t.Cleanup(func() { cancel(); wg.Wait() })
-	w.await("a first leader", soon, func() bool { id, _ := w.leader(); return id != "" })
+	w.await("a first leader", func() bool { id, _ := w.leader(); return id != "" })
 	w.everywhere(s)
 	return w
 }
@@ -210,7 +210,7 @@ func (w *witness) everywhere(s servers) {
 	for _, r := range s {
 		conns = append(conns, r.Conn())
 	}
-	w.await("every master to be the leader's", soon, func() bool {
+	w.await("every master to be the leader's", func() bool {
 		owners := map[string]bool{}
 		for _, c := range conns {
 			owner, err := redis.String(c.Do("GET", "baton"))
@@ -265,7 +265,7 @@ func TestClocksOfAMinorityOfMastersMaySayWhatTheyLike(t *testing.T) {
 	_, terms := w.leader()
 	// A new leader under these clocks would have to wait, because its predecessor's leases last an hour on master 1.
 	s.each(t, "SET", "baton", "thief", "PX", w.live.TTL.Milliseconds())
-	w.await("the next term", soon, func() bool { id, now := w.leader(); return id != "" && now > terms })
+	w.await("the next term", func() bool { id, now := w.leader(); return id != "" && now > terms })
 	w.stays("in the next term", w.live.TTL/2)
 }
 
@@ -284,7 +284,7 @@ func TestWithoutAMajorityOfMastersNoNodeLeads(t *testing.T) {
 		for _, r := range s[1:4] {
 			c.take(r)
 		}
-		w.await("the leader to stop with three of five masters "+c.what, w.live.TTL, func() bool { id, _ := w.leader(); return id == "" })
+		w.await("the leader to stop with three of five masters "+c.what, func() bool { id, _ := w.leader(); return id == "" })
 		t.Logf("%s: the leader stopped after %v", c.what, time.Since(gone))
 		time.Sleep(w.live.TTL / 2)
 		if id, _ := w.leader(); id != "" {
@@ -294,7 +294,7 @@ func TestWithoutAMajorityOfMastersNoNodeLeads(t *testing.T) {
 		for _, r := range s[1:4] {
 			c.give(r)
 		}
-		w.await("a leader after the masters are back", soon, func() bool { id, _ := w.leader(); return id != "" })
+		w.await("a leader after the masters are back", func() bool { id, _ := w.leader(); return id != "" })
 		t.Logf("%s: somebody leads %v after they are back", c.what, time.Since(back))
 		w.stays("after that", w.live.TTL/2)
 	}
