@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -27,13 +26,8 @@ func hold(t *testing.T, l baton.Lock) *baton.Held {
 func TestALockIsHeldByOneAtATime(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
-	long := func(node string) baton.Lock {
-		l := lockOn(r, node)
-		l.TTL = time.Hour // so that the lock is released and does not expire
-		return l
-	}
-	first := hold(t, long("a"))
-	if _, err := long("b").TryLock(t.Context()); !errors.Is(err, baton.ErrHeld) || !strings.Contains(err.Error(), "held by a") {
+	first := hold(t, lockOn(r, "a"))
+	if _, err := lockOn(r, "b").TryLock(t.Context()); !errors.Is(err, baton.ErrHeld) || !strings.Contains(err.Error(), "held by a") {
 		t.Errorf("TryLock of a held lock: %v", err)
 	}
 	if err := first.Confirm(t.Context()); err != nil || !first.Trusted() {
@@ -41,7 +35,7 @@ func TestALockIsHeldByOneAtATime(t *testing.T) {
 	}
 	next := make(chan *baton.Held)
 	go func() {
-		h, err := long("b").Lock(t.Context())
+		h, err := lockOn(r, "b").Lock(t.Context())
 		if err != nil {
 			t.Error(err)
 		}
@@ -102,7 +96,7 @@ func TestALockThatEndsBeforeUnlockSaysSo(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
 	proxy := r.Proxy()
-	l := lockOn(r, "a")
+	l := endingOn(r, "a")
 	l.Redis.URL = r.URLThrough(proxy)
 	ends := func(h *baton.Held, want error) {
 		t.Helper()
@@ -133,9 +127,7 @@ func TestAnElectorKnowsWhoLeads(t *testing.T) {
 	electors := map[string]*baton.Elector{}
 	stops := map[string]func(){}
 	for _, node := range []string{"a", "b", "c"} {
-		l := lockOn(r, node)
-		l.TTL = time.Hour
-		e, err := baton.NewElector(l)
+		e, err := baton.NewElector(lockOn(r, node))
 		if err != nil {
 			t.Fatal(err)
 		}

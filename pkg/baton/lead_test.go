@@ -18,22 +18,22 @@ import (
 	"baton/pkg/baton/lua"
 )
 
-// lockOn returns a lock with a lease that a busy machine can renew in time.
+// lockOn returns a lock whose lease does not end, and whose attempts do not fail, however busy the machine is.
 func lockOn(r *testsupport.Redis, node string) baton.Lock {
+	return baton.Lock{Key: "lock", Redis: baton.Redis{URL: r.URL()}, TTL: time.Hour, Timeout: 20 * time.Second, Node: node}
+}
+
+// endingOn returns a lock for tests that wait for the end of a lease. A busy machine can renew the lease in time.
+func endingOn(r *testsupport.Redis, node string) baton.Lock {
 	return baton.Lock{Key: "lock", Redis: baton.Redis{URL: r.URL()}, TTL: 6 * time.Second, Node: node}
 }
 
 func TestLeaderIsFollowedAtOnceWhenItsContextEnds(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	p := &post{t: t}
-	long := func(node string) baton.Lock {
-		l := lockOn(r, node)
-		l.TTL = time.Hour // so that the lock is handed over and does not expire
-		return l
-	}
-	stopFirst := start(t, long("a"), p.lead)
+	stopFirst := start(t, lockOn(r, "a"), p.lead)
 	testsupport.Await(t, "a leads", func() bool { return p.terms.Load() == 1 })
-	stopSecond := start(t, long("b"), p.lead)
+	stopSecond := start(t, lockOn(r, "b"), p.lead)
 	testsupport.Await(t, "b is known", func() bool { return r.Client(t).Num("HLEN", "{lock}:nodes") == 2 })
 	stopFirst()
 	testsupport.Await(t, "b leads", func() bool { return p.terms.Load() == 2 })
@@ -80,7 +80,7 @@ func TestContextEndsBeforeTheLeaseWhereRedisIsGone(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
 	proxy := r.Proxy()
-	l := lockOn(r, "a")
+	l := endingOn(r, "a")
 	l.Redis.URL = r.URLThrough(proxy)
 	p := &post{t: t}
 	ended := make(chan error, 10)
@@ -101,13 +101,8 @@ func TestContextEndsBeforeTheLeaseWhereRedisIsGone(t *testing.T) {
 			hide, show = proxy.Hang, proxy.Unhang
 		}
 		hide()
-		select {
-		case cause := <-ended:
-			if !errors.Is(cause, baton.ErrExpired) {
-				t.Errorf("the context ended because of %v", cause)
-			}
-		case <-time.After(time.Minute):
-			t.Fatal("the work goes on without Redis")
+		if cause := testsupport.Receive(t, "the end of the work without Redis", ended); !errors.Is(cause, baton.ErrExpired) {
+			t.Errorf("the context ended because of %v", cause)
 		}
 		if left, err := redis.Int(r.Conn().Do("PTTL", "lock")); err != nil || left <= 0 {
 			t.Logf("Redis had let the lock go by the time it was asked: %d, %v", left, err)
@@ -126,7 +121,7 @@ func TestNeverTwoLeaders(t *testing.T) {
 	var proxies []*testsupport.Proxy
 	for i := range 5 {
 		proxies = append(proxies, r.Proxy())
-		l := lockOn(r, fmt.Sprint("node", i))
+		l := endingOn(r, fmt.Sprint("node", i))
 		l.Redis.URL, l.TTL = r.URLThrough(proxies[i]), 3*time.Second
 		start(t, l, p.lead)
 	}
@@ -197,7 +192,7 @@ func TestNothingIsConfirmedWithoutAnAnswer(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	proxy := r.Proxy()
 	l := lockOn(r, "a")
-	l.Redis.URL, l.TTL = r.URLThrough(proxy), time.Hour // so that the term does not end
+	l.Redis.URL, l.Timeout = r.URLThrough(proxy), time.Second
 	err := baton.Lead(t.Context(), l, func(ctx context.Context, term baton.Term) error {
 		proxy.Block()
 		defer proxy.Unblock()
@@ -221,7 +216,7 @@ func TestNothingIsConfirmedOnceTrustIsOver(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var first *baton.Term
-	err := baton.Lead(ctx, lockOn(r, "a"), func(_ context.Context, term baton.Term) error {
+	err := baton.Lead(ctx, endingOn(r, "a"), func(_ context.Context, term baton.Term) error {
 		if first == nil {
 			first = &term
 			return nil // the next term begins
@@ -247,7 +242,7 @@ func TestAnErrorAfterTheEndOfATermDoesNotEndLead(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	late := errors.New("the work was cut off")
 	var told []error
-	l := lockOn(r, "a")
+	l := endingOn(r, "a")
 	l.OnChange = func(e baton.Event) {
 		if e.Kind == baton.EventEnded {
 			told = append(told, e.Err)
