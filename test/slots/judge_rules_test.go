@@ -207,3 +207,19 @@ func TestARunAfterALossMayTakeTheNextSlot(t *testing.T) {
 		t.Error("a scheduled run may take the next slot")
 	}
 }
+
+// A run of the slot before may last until the slot comes. For any other reason the latest slot must not be missed.
+func TestOnlyTheRunBeforeMayTakeTheLatestSlot(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		gone   []float64
+		wrong  int
+	}{{"overlap", []float64{13}, 0}, {"late", []float64{13}, 1}, {"overlap", []float64{12, 13}, 1}} {
+		e := sound(nil)
+		e.drop(c.gone...)
+		e.entries = append(e.entries, notRun("j", c.reason, 13, 13, 1))
+		if wrong := within(*e); len(wrong) != c.wrong {
+			t.Errorf("%s, without %v: %q, want %d findings", c.reason, c.gone, wrong, c.wrong)
+		}
+	}
+}
