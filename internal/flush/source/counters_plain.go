@@ -101,8 +101,8 @@ func sameSlot(row spec.RowKey, index string) bool {
 	return tagged && redisconn.Slot(row.Prefix) == redisconn.Slot(index)
 }
 
-// Stage freezes the index under newID, or finds the index that an earlier run froze. Then it gathers the counts in the stage. If the
-// gathering has already ended (the stage is sealed), Stage gathers nothing more.
+// Stage freezes the index, or finds the index that an earlier run froze. Then it gathers the counts in the stage, and seals the stage under
+// newID. If an earlier run has sealed the stage, Stage gathers nothing more, and the stage keeps its id.
 func (s *PlainCounters) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok bool, err error) {
 	for {
 		verdict, st, err := s.begin(ctx, newID)
@@ -115,15 +115,20 @@ func (s *PlainCounters) Stage(ctx context.Context, newID, _ string) (st flush.St
 		if err := s.gather(ctx, st); err != nil {
 			return st, false, err
 		}
-		if ok, err := s.seal(ctx, &st); ok || err != nil || !st.Resumed {
+		if ok, err := s.seal(ctx, &st, newID); ok || err != nil || !st.Resumed {
 			return st, ok, err
 		}
 		// The stage of an earlier run had no counts, and was removed. Newer changes wait in the live index, so the loop makes a new stage.
 	}
 }
 
+// gathering ends the id of a stage that is not sealed. Therefore no ledger has that id, and no run reads or discards such a stage: after a
+// failover that loses the sealing, the stage is not the stage that was sealed.
+const gathering = "-gathering"
+
 // begin makes a stage, or finds the stage of an earlier run. The result verdict is "nothing", "gathering" or "sealed".
 func (s *PlainCounters) begin(ctx context.Context, newID string) (verdict string, st flush.Stage, err error) {
+	newID += gathering
 	verdict, reply, err := s.Freeze(ctx, countersStageScript, s.Live, s.IndexKey(), s.StageKey(), s.MetaKey(), newID, s.Job)
 	if err != nil {
 		return "", st, err
@@ -231,10 +236,11 @@ func (s *PlainCounters) move(ctx context.Context, c redisconn.Conn, st flush.Sta
 	return nil
 }
 
-// seal ends the gathering, so that the stage can be read. If nothing was gathered, seal removes the stage, and the result ok is false.
-func (s *PlainCounters) seal(ctx context.Context, st *flush.Stage) (ok bool, err error) {
+// seal ends the gathering, so that the stage can be read under newID. If nothing was gathered, seal removes the stage, and the result ok
+// is false.
+func (s *PlainCounters) seal(ctx context.Context, st *flush.Stage, newID string) (ok bool, err error) {
 	reply, err := redis.Values(s.Script(ctx, "seal the stage of", countersSealScript,
-		s.IndexKey(), s.StageKey(), s.MetaKey(), st.ID, s.partRows, s.Large))
+		s.IndexKey(), s.StageKey(), s.MetaKey(), st.ID, s.partRows, s.Large, newID))
 	if err != nil {
 		return false, err
 	}
@@ -244,7 +250,7 @@ func (s *PlainCounters) seal(ctx context.Context, st *flush.Stage) (ok bool, err
 	}
 	switch verdict {
 	case "sealed":
-		_, err = redis.Scan(reply, &st.Parts, &st.Size)
+		_, err = redis.Scan(reply, &st.ID, &st.Parts, &st.Size)
 		return err == nil, err
 	case "empty":
 		return false, nil

@@ -26,7 +26,7 @@ func TestScanThatMissesCountersIsNotSealed(t *testing.T) {
 	if _, _, err := src.Stage(t.Context(), "a", ""); err == nil || !strings.Contains(err.Error(), "the scan did not return") {
 		t.Errorf("stage: %v", err)
 	}
-	if st := stageNow(t, src, "b"); st.ID != "a" || st.Size != 11 {
+	if st := stageNow(t, src, "b"); st.ID != "b" || !st.Resumed || st.Size != 11 {
 		t.Errorf("found %+v", st)
 	}
 }

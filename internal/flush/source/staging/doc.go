@@ -12,7 +12,7 @@
 // The invariants:
 //
 //   - Every node that finds a stage gets the id under which the stage was made. So the next run finishes the stage of a failed run, and
-//     nothing is staged twice.
+//     nothing is staged twice. Counters that each have their own key get another id when their stage is complete: see counters_seal.lua.
 //   - The number of parts is computed once, when the stage is made, because the ledger identifies a part by its number.
 //   - Only committed changes are removed, by the id of their stage. A script that names another id changes nothing, and its reply says so.
 //   - No key has a TTL. The keys do not contain the job's name: a renamed job finds the stage that it made under its old name.
