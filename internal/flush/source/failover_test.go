@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"baton/internal/flush"
+	"baton/internal/flush/flushtest"
 	"baton/internal/redisconn/redistest"
 )
 
@@ -90,5 +92,62 @@ func TestStageWhoseSealingWasUndoneIsNotReadAsTheSealedOne(t *testing.T) {
 	}
 	if err := src.Discard(t.Context(), st); !errors.Is(err, flush.ErrStaleStage) {
 		t.Errorf("discard: %v, want ErrStaleStage", err)
+	}
+}
+
+// A replica is promoted that lacks the last entries that a job has read. Then entries with lower ids are added to it. They are unread, and
+// as many as the lost ones, so the number of added entries shows no gap once they are trimmed.
+func TestFailoverThatLosesTheAnchorTrimsNoUnreadEntry(t *testing.T) {
+	t.Parallel()
+	zero := time.Duration(0)
+	for name, c := range map[string]struct {
+		retain  *time.Duration
+		size    int  // of an entry
+		emptied bool // the promoted replica has no entries
+	}{
+		"by the job itself":    {&zero, 1, false},
+		"of large entries":     {&zero, largeAnchor + 1, false},
+		"by another job later": {nil, 1, false},
+		"of an emptied stream": {&zero, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g, promoted := newRig(t), newRig(t)
+			add := func(to *rig, ids ...int) {
+				for _, id := range ids {
+					to.Do("XADD", "events", fmt.Sprintf("%d-0", id), "n", strings.Repeat("x", c.size))
+				}
+			}
+			db, src := newDatabase(), g.stream(StreamOptions{Retain: c.retain})
+			add(g, 1, 2, 3)
+			db.drain(t, src)
+			add(g, 4)
+			promoted.redis.TakeDataOf(g.redis)
+			add(g, 10, 20)
+			if _, err := db.flush(t.Context(), src, func(step string) error {
+				if step == stepOfFlush+string(flushtest.StepBeforeDiscard) {
+					src.Store = promoted.store
+					if c.emptied {
+						promoted.Do("XTRIM", "events", "MAXLEN", 0)
+					} else {
+						add(promoted, 11, 12, 30)
+					}
+				}
+				return nil
+			}); err != nil || db.place() != "20-0 6" {
+				t.Fatalf("position %q, %v", db.place(), err)
+			}
+			if c.emptied {
+				add(promoted, 11, 12, 30)
+			}
+			newDatabase().drain(t, promoted.stream(StreamOptions{Job: "other", Retain: &zero}))
+			if got := promoted.ids(); !strings.HasSuffix(got, "11 12 30") {
+				t.Errorf("left: %s; unread entries were trimmed", got)
+			}
+			_, err := db.flush(t.Context(), promoted.stream(StreamOptions{}), nil)
+			if !errors.Is(err, flush.ErrGap) || !strings.Contains(err.Error(), "may have ids before it") {
+				t.Errorf("the next run: %v, want ErrGap", err)
+			}
+		})
 	}
 }

@@ -29,8 +29,8 @@ func (s *Stream) look(ctx context.Context, at, note string) (l place.Look, err e
 	defer c.Close() // returns it to the pool
 	l, ok, err := s.briefly(ctx, c, at)
 	if ok && note != "" && l.Noted == "" { // other jobs do not trim entries after a recorded place
-		if _, err := s.note(ctx, note, "", 0); err != nil {
-			return l, err
+		if _, err := s.note(ctx, c, note, "", 0); err != nil {
+			return l, s.Fail("look at", err)
 		}
 		l, ok, err = s.briefly(ctx, c, at)
 	}

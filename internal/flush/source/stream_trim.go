@@ -21,7 +21,8 @@ const trimStep, trimBytes, trimIDs = 10_000, 4 << 20, 256 << 10
 var trimScript = loadScript("stream_trim", 2)
 
 // Discard records the job's place and, if configured, trims flushed entries. It keeps entries that another job has not read, entries
-// younger than Retain, and the entry at the job's position. The last of these proves to the next run that nothing was trimmed too early.
+// younger than Retain, and the entry at the job's position. The last of these proves to the next run that nothing was trimmed too early. If
+// that entry was lost, Discard keeps all entries.
 func (s *Stream) Discard(ctx context.Context, _ flush.Stage) error {
 	s.mu.Lock()
 	at, first := s.committed, s.staged.first
@@ -39,21 +40,38 @@ func (s *Stream) trim(ctx context.Context, at place.Place, first int) error {
 	if s.retain != nil {
 		retain = strconv.FormatInt(s.retain.Milliseconds(), 10)
 	}
+	c, err := s.Store.Conn(ctx, s.Live)
+	if err != nil {
+		return err
+	}
+	defer c.Close() // returns it to the pool
 	for {
-		more, err := s.note(ctx, at.String(), retain, first)
+		more, err := s.note(ctx, c, at.String(), retain, first)
 		if err != nil || !more {
-			return err
+			return s.Fail("trim", err)
 		}
-		if first, err = s.firstSize(ctx); err != nil {
-			return err
+		if first, _, err = s.firstOf(ctx, c, "-", "+"); err != nil {
+			return s.Fail("trim", err)
 		}
 	}
 }
 
-// note records a place. If retain is not "", note trims some entries before the place. It reports whether there may be more to trim.
-func (s *Stream) note(ctx context.Context, place, retain string, first int) (more bool, err error) {
+// note records a place. If retain is not "", note trims some entries before the place. It reports whether there may be more to trim. If the
+// entry at the place was lost, note does neither: see stream_trim.lua. Lua would copy that entry. So if entries are large, note looks for
+// it just before the script, on the same connection and thus on the same server.
+func (s *Stream) note(ctx context.Context, c redisconn.Conn, at, retain string, first int) (more bool, err error) {
+	look := "1"
+	if id := idOfNoted(at); first > largeAnchor {
+		_, found, err := s.firstOf(ctx, c, id, id)
+		if err != nil {
+			return false, err
+		}
+		if found {
+			look = ""
+		}
+	}
 	nodes, exact := trimSteps(first)
-	return redis.Bool(s.Script(ctx, "trim", trimScript, s.Live, s.positions(), s.Job, place, retain, nodes, exact))
+	return redis.Bool(trimScript.DoContext(ctx, c, s.Live, s.positions(), s.Job, at, retain, nodes, exact, look))
 }
 
 // trimSteps returns how many entries one command trims. The result nodes is the number for a command that trims only whole nodes of the
@@ -70,23 +88,20 @@ func trimSteps(first int) (nodes, exact int) {
 	return nodes, max(1, min(nodes, ids, trimIDs/max(1, first)))
 }
 
-// firstSize returns the bytes of the stream's first entry. It returns 0 for an empty stream, and if this server does not report the size.
-func (s *Stream) firstSize(ctx context.Context) (size int, err error) {
-	c, err := s.Store.Conn(ctx, s.Live)
-	if err != nil {
-		return 0, err
-	}
-	defer c.Close() // returns it to the pool
-	q := questionOf(redisconn.Cmd("XRANGE", s.Live, "-", "+", "COUNT", 1))
+// firstOf looks for the first entry of a range, and returns its size in bytes. The size is 0 if there is none, and if this server does not
+// report it.
+func (s *Stream) firstOf(ctx context.Context, c redisconn.Conn, from, to string) (size int, found bool, err error) {
+	q := questionOf(redisconn.Cmd("XRANGE", s.Live, from, to, "COUNT", 1))
 	q.Brief = func(int) bool { return true }
 	q.Read = func(a *redisconn.Answers) error {
 		if entries, _ := a.Briefs[0].([]any); len(entries) > 0 {
 			_, size, _ = place.EntryOf(entries[0])
+			found = true
 		}
 		return nil
 	}
 	err = c.Ask(ctx, q)
-	return size, s.Fail("trim", err)
+	return size, found, err
 }
 
 // Backlog counts the entries after the job's recorded place. It never counts too few. It counts too many entries until the end of a run,

@@ -1,9 +1,14 @@
 -- Records the position up to which a job has read a stream, and trims entries that all jobs have read and that are old enough.
 -- The entry at a job's position is kept. It shows the job later that no entry was trimmed before the job has read it.
 -- KEYS: stream, positions
--- ARGV: job, its position, milliseconds for which entries stay or "" to trim nothing, maximum entries to trim, and the maximum
---       if single entries are trimmed
+-- ARGV: job, its position, milliseconds for which entries stay or "" to trim nothing, maximum entries to trim, the maximum if
+--       single entries are trimmed, and "" if the caller has found the entry at the position, which may be large
 -- Reply: 1 if there may be more to trim, else 0
+--
+-- If the entry at the position does not exist, a failover may have lost it. Then entries before the position may be newer, and
+-- unread. So nothing is trimmed, and the recorded position stays, because other jobs trim up to it. The job's next run reports
+-- the gap. If there are no entries before the position, some program has trimmed them, and the position is recorded. But if the
+-- stream's last id is also before the position, the next entries may be, too.
 --
 -- Ids are compared as texts, because an id has two numbers of 64 bits, and Lua's numbers have fewer bits.
 local function less(a, b)
@@ -18,9 +23,31 @@ local function before(a, b)
   return less(ams, bms)
 end
 
-local more = 0
+local at, more = string.match(ARGV[2], '^%d+%-%d+'), 0
+local function any(from, to)
+  return #redis.call('XRANGE', KEYS[1], from, to, 'COUNT', 1) > 0
+end
+local function last_is_before() -- of an empty stream, or of none
+  local told = redis.pcall('XINFO', 'STREAM', KEYS[1])
+  for i = 1, #told, 2 do
+    if told[i] == 'last-generated-id' then
+      return before(told[i + 1], at)
+    end
+  end
+  return true
+end
+local function lost()
+  return at ~= '0-0' and not any(at, at) and (any('-', at) or not any(at, '+') and last_is_before())
+end
+if ARGV[6] ~= '' and lost() then
+  if not redis.call('HGET', KEYS[2], ARGV[1]) then
+    redis.pcall('HSET', KEYS[2], ARGV[1], ARGV[2])
+  end
+  return 0
+end
+
 if ARGV[3] ~= '' then
-  local upto = string.match(ARGV[2], '^%d+%-%d+')
+  local upto = at
   local positions = redis.call('HGETALL', KEYS[2])
   for i = 1, #positions, 2 do
     local other = string.match(positions[i + 1], '^%d+%-%d+') or '0-0'
