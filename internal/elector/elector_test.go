@@ -277,11 +277,11 @@ func TestACandidateWaitsForTheRenewalsOfItsProcess(t *testing.T) {
 				a := startWith(t, "a", fakelock.NewStore(timing.TTL).Node("a", faults.fault), nil, elector.Config{Beat: &beat})
 				time.Sleep(time.Minute)
 				faults.set(silent)
-				time.Sleep(timing.TTL / 2) // a renewal is overdue, but the lease has not ended
+				time.Sleep(timing.Interval*3/2 + 100*time.Millisecond) // the renewal is overdue, and the term goes on for longer than b waits
 				began := time.Now()
-				var asked atomic.Int64 // how long after began
+				var asked atomic.Int64 // how long after began, and at least a nanosecond
 				b := startWith(t, "b", fakelock.NewStore(timing.TTL).Node("b", func(string) fakelock.Fault {
-					asked.CompareAndSwap(0, int64(time.Since(began)))
+					asked.CompareAndSwap(0, int64(max(time.Since(began), 1)))
 					return fakelock.Fault{}
 				}), nil, elector.Config{Beat: &beat})
 				time.Sleep(timing.Timeout / 2)
