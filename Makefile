@@ -104,7 +104,7 @@ test-deps: ## install the servers and the C compiler that tests need, if missing
 	@scripts/test-deps
 
 .PHONY: model
-model: ## search all states of the models of lease, slots and flush in bounds of minutes, and tell what happens without each rule
+model: ## search all states of the models of lease, slots, flush and capture in bounds of minutes, and tell what happens without each rule
 	MODEL=large CGO_ENABLED=0 go test -count=1 -timeout 60m -v ./test/model
 
 .PHONY: chaos

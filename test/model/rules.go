@@ -14,6 +14,11 @@ const (
 	ChangeTwice  = "Promise 3 is broken: a change is applied twice."
 	OldValue     = "Promise 3 is broken: a row has an old value, and nothing in Redis says that it must be written again."
 	NotItsMark   = "Promise 3 is broken: a row is not the total that its mark names."
+	PlaceSilent  = "Promise 3 is broken: a row is not equal to its key, and neither the place nor the stream after it says so."
+	FeedSilent   = "Promise 3 is broken: a row is not equal to its key, and its leader will never learn it."
+	RowOfKey     = "Promise 3 is broken: a row is deleted although its key is there, and was there when it was searched for."
+	FlushDeletes = "on_flush is broken: a row is deleted because of a FLUSHALL that waits for a decision."
+	NeverEqual   = "Promise 3 is broken: from here the table never becomes equal to the keys."
 	NeverFlushed = "Promise 3 is broken: from here a change never reaches the database."
 )
 
@@ -102,4 +107,35 @@ const (
 	BehindFence   Rule = "flush: marks and positions are read behind a lock of the fence"
 	UnderWay      Rule = "flush: a mark that is being written counts"
 	DecreaseStops Rule = "flush: a total below its mark is not added"
+)
+
+// These are the rules of section 6, about the capture.
+const (
+	LastMoves     Rule = "capture: only the last page of a batch moves the place behind its changes"
+	PlaceCompares Rule = "capture: the place moves only from where its leader knows it"
+	OtherPlace    Rule = "capture: the feed begins again if another leader has moved the place"
+	PendingAgain  Rule = "capture: the keys of a batch that was not committed are pending again"
+	DuringPass    Rule = "capture: a change during a pass is pending after it"
+	SeenWritten   Rule = "capture: seen is written with the rows"
+	SeenAfter     Rule = "capture: the end of the history is asked after the values were read"
+	SeenOfServer  Rule = "capture: seen is the offset of the server, not of the stream"
+	SeenShared    Rule = "capture: a pass is owed if a promoted master shares less than seen"
+	SeenFollowed  Rule = "capture: values are written only if they come from the history that is followed"
+	SeenPromoted  Rule = "capture: a pass is owed if a master was promoted while values were read from it"
+	UpToShared    Rule = "capture: the stream continues in another history only up to the shared offset"
+	LackOwes      Rule = "capture: a pass is owed if the stream cannot continue at the place"
+	PassNoted     Rule = "capture: the place says that a pass is not finished"
+	PassWhole     Rule = "capture: a pass is paid only by a pass that began later"
+	PassWitness   Rule = "capture: a pass whose master was replaced is made again"
+	SweepRows     Rule = "capture: rows of keys that are gone are deleted at the end of a pass"
+	SweepSearches Rule = "capture: the sweep searches again for a key that the pass did not find"
+	SweepReceives Rule = "capture: a row is swept only after the stream was received up to the search"
+	SweepPending  Rule = "capture: a row whose key is pending is not swept"
+	SweepSeen     Rule = "capture: seen covers each search of the sweep"
+	BreakNoted    Rule = "capture: after a break each page of the batch says that a pass is owed"
+	PassEnds      Rule = "capture: the last page of a pass covers the keys that the pass did not find"
+	FlushNoticed  Rule = "capture: FLUSHALL waits for a decision"
+	FlushReceived Rule = "capture: a missing key waits until the stream was received up to the search"
+	FlushSpares   Rule = "capture: after FLUSHALL a batch that was taken before deletes nothing"
+	SweepSpares   Rule = "capture: after FLUSHALL a sweep that began before deletes nothing"
 )
