@@ -34,8 +34,9 @@ func TestAPlaceIsReadAsItWasWritten(t *testing.T) {
 }
 
 // After a break a batch leaves out deletions of rows. Its position is after these deletions, so it must record that a pass is owed: the
-// next process may find the slots unchanged.
-func TestTheLastPlaceOfABatchSaysThatThereWasABreak(t *testing.T) {
+// next process may find the slots unchanged. Each earlier page must record it, too: its values may be those of a master that was replaced,
+// and the new master may continue at the position before the batch.
+func TestEachPlaceOfABatchSaysThatThereWasABreak(t *testing.T) {
 	for _, breaks := range []bool{false, true} {
 		m := &cursor{at: follow.Position{ReplID: "a", Offset: 10}, slots: "x"}
 		f := newFeed(feedOptions{budget: 1 << 20})
@@ -50,6 +51,9 @@ func TestTheLastPlaceOfABatchSaysThatThereWasABreak(t *testing.T) {
 			f.mu.Lock()
 			f.noteSlotsLocked(m, "y", true)
 			f.mu.Unlock()
+		}
+		if p, err := parsePosition(f.move(b, false).To); err != nil || (p.owed == owesPass) != breaks {
+			t.Errorf("%v, the first of two pages: %+v, %v", breaks, p, err)
 		}
 		if p, err := parsePosition(f.move(b, true).To); err != nil || (p.owed == owesPass) != breaks || f.broke(b) != breaks {
 			t.Errorf("%v: %+v, %v", breaks, p, err)

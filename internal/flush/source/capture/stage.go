@@ -270,7 +270,7 @@ func (f *feed) move(b *batch, final bool) *flush.Move {
 	switch {
 	case b.passesOwed > 0:
 		to.owed = b.owed
-	case final && f.breaks != b.breaks: // the batch has left out deletions
+	case f.breaks != b.breaks: // the batch has left out deletions, or has values that a failover has lost
 		to.owed = f.owes()
 	case final:
 		to.owed = b.leaves
