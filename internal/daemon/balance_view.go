@@ -12,6 +12,7 @@ import (
 	"baton/internal/job"
 	"baton/internal/job/schedule"
 	"baton/internal/operate/direct"
+	"baton/internal/redisconn"
 	"baton/internal/redislock"
 )
 
@@ -78,21 +79,31 @@ func (v balanceView) HandOver(ctx context.Context, to, reason string) error {
 		return errors.New("the term has ended in the meantime")
 	}
 	w, _ := v.current()
-	return orderIfIdle(v.runner, w.Tasks, v.timing.TTL, func() error {
-		return v.election.StepDownOwner(ctx, term.Owner(), elector.Order{To: to, Reason: reason, Code: elector.CodeBalance})
+	return orderIfIdle(v.runner, w.Tasks, v.timing.TTL+time.Second, func() (possible bool, err error) {
+		err = v.election.StepDownOwner(ctx, term.Owner(), elector.Order{To: to, Reason: reason, Code: elector.CodeBalance})
+		return len(v.lockStores.Stores) > 1 || !isRefused(err), err
 	})
 }
 
 // orderIfIdle gives an order to hand the lock over, unless a run is open or about to begin. From this moment on no run begins, because the
-// leader obeys the order some time later and would cut the run off. Even if the order has failed, the leader may still read and obey the
-// order until one lease has passed. Then a leader that has not read it has lost the lock.
-func orderIfIdle(r *job.Runner, tasks []work.Task, lease time.Duration, order func() error) error {
-	open, release := r.HoldStarts(lease)
+// leader obeys the order some time later and would cut the run off. The function order also reports whether the leader may obey the order
+// although it has failed. If so, starts are held for the duration hold, in which the leader obeys the order or loses its lease.
+func orderIfIdle(r *job.Runner, tasks []work.Task, hold time.Duration, order func() (possible bool, err error)) error {
+	open, release := r.HoldStarts(hold)
 	if !isIdle(tasks, r.Next, open, time.Now()) {
 		release()
 		return errors.New("a run has begun in the meantime")
 	}
-	return order()
+	possible, err := order()
+	if !possible {
+		release()
+	}
+	return err
+}
+
+// isRefused reports whether err shows that the election's only server has not stored an order.
+func isRefused(err error) bool {
+	return errors.Is(redisconn.Explain(err), redisconn.ErrRefused) || errors.Is(err, elector.ErrRefused) || errors.Is(err, redislock.ErrNoLeader)
 }
 
 // balanceViews returns the node's candidacies, for the balancer.

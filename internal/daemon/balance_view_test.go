@@ -3,14 +3,18 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"baton/internal/config"
 	"baton/internal/daemon/tasks"
 	"baton/internal/daemon/work"
+	"baton/internal/elector"
 	"baton/internal/job"
 	"baton/internal/job/jobtest"
 	"baton/internal/job/schedule"
@@ -92,6 +96,30 @@ func TestALockIsNotHandedOverRightBeforeARun(t *testing.T) {
 	}
 }
 
+// Redis may refuse every order, for example because it is full. Then runs go on.
+func TestARefusedOrderToHandOverHoldsNoRunBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := job.NewRunner(jobtest.NewLedger("me"), func() (string, error) { return "", nil }, job.Config{})
+		full := fmt.Errorf("ask the leader to step down: %w", redis.Error("EXECABORT Transaction discarded because of: OOM"))
+		for name, c := range map[string]struct {
+			err   error
+			holds bool
+		}{
+			"stored":                 {nil, true},
+			"an unknown outcome":     {context.DeadlineExceeded, true},
+			"refused by Redis":       {full, false},
+			"nobody leads":           {redislock.ErrNoLeader, false},
+			"refused by the program": {fmt.Errorf("%w: conflict", elector.ErrRefused), false},
+		} {
+			err := orderIfIdle(r, nil, time.Second, func() (bool, error) { return !isRefused(c.err), c.err })
+			if !errors.Is(err, c.err) || r.HoldsStarts() != c.holds {
+				t.Errorf("%s: %v, runs are held back: %v", name, err, r.HoldsStarts())
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
+
 // A leader may obey the order much later than it was given, if its machine is busy. A run that began meanwhile would be cut off.
 func TestNoRunBeginsAfterTheOrderToHandOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -108,16 +136,21 @@ func TestNoRunBeginsAfterTheOrderToHandOver(t *testing.T) {
 		go func() { ended <- r.Run(ctx, job.Term{Owner: "me"}, job.Workload{Jobs: []job.Job{report}}) }()
 		time.Sleep(3 * time.Second)
 		before, late := runs.Load(), errors.New("the answer of Redis does not come")
-		err = orderIfIdle(r, jobs, 10*time.Second, func() error { time.Sleep(6500 * time.Millisecond); return late })
+		err = orderIfIdle(r, jobs, 10*time.Second, func() (bool, error) { time.Sleep(6500 * time.Millisecond); return true, late })
 		if !errors.Is(err, late) || before != 1 || runs.Load() != before {
 			t.Errorf("%v after %d runs before the order and %d during it", err, before, runs.Load()-before)
 		}
-		if err := orderIfIdle(r, jobs, 10*time.Second, func() error { t.Error("ordered while a run was due"); return nil }); err == nil {
+		again := func() (bool, error) { t.Error("ordered while a run was due"); return true, nil }
+		if err := orderIfIdle(r, jobs, time.Hour, again); err == nil {
 			t.Error("a run that is due is not told")
 		}
-		time.Sleep(time.Second)
+		time.Sleep(3 * time.Second) // 12.5
+		if n := runs.Load(); n != before {
+			t.Errorf("%d runs began while the first order could be obeyed", n-before)
+		}
+		time.Sleep(time.Second) // 13.5: the hold is over
 		if runs.Load() == before {
-			t.Error("the run that was due does not begin after the refused order")
+			t.Error("the run that was due does not begin after the hold")
 		}
 		stop()
 		if err := <-ended; err != nil {

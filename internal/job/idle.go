@@ -40,7 +40,7 @@ func (all idleCandidates) try(s *session, idle func(context.Context, []string) [
 	if apart {
 		nothing = all.check(s, idle)
 	}
-	if s.claimLimiter.Acquire(s.ctx, tooLate, s.holdsStarts) == nil {
+	if s.claimLimiter.Acquire(s.ctx, tooLate, s.HoldsStarts) == nil {
 		if !apart {
 			nothing = all.check(s, idle)
 		}

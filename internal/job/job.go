@@ -70,7 +70,7 @@ const (
 	// led.
 	ReasonNoLeader Reason = "no_leader"
 	// ReasonLate means that this node led, but noticed the slot too late, because its clock was put forward, or the machine was suspended,
-	// overloaded or busy with other starts.
+	// overloaded or busy with other starts, or because the lock was being handed over.
 	ReasonLate Reason = "late"
 	// ReasonLedger means that the slot could not be claimed, or the outcome of the claim is unknown.
 	ReasonLedger Reason = "ledger"

@@ -29,8 +29,8 @@ type Config struct {
 	// clocks, and reports whether the function Clock returns the correct time now.
 	CompareClocks func() bool
 
-	// Hold reports whether no run may begin for now, because the renewal of the lease is overdue. Slots that wait too long are missed with
-	// ReasonLate.
+	// Hold reports whether no run may begin for now, because the renewal of the lease is overdue. Slots that wait too long for Hold or
+	// HoldStarts are missed with ReasonLate.
 	Hold func() bool
 
 	OnStart  func(Run)    // a slot is claimed and its run begins
@@ -160,21 +160,27 @@ func (r *Runner) Open() []string {
 	return slices.Collect(maps.Values(r.open))
 }
 
-// HoldStarts lets no run begin for the duration d, or until the function release is called. It returns the jobs of the runs that Open
-// returns at this moment. Only these runs can be in progress until d is over. Slots that come due meanwhile wait unclaimed.
+// HoldStarts lets no run begin for the duration d. It returns the jobs of the runs that Open returns at this moment. Only these runs can be
+// in progress until d is over. Slots that come due meanwhile wait unclaimed. The function release ends this hold, and leaves an earlier
+// hold in force.
 func (r *Runner) HoldStarts(d time.Duration) (open []string, release func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.resumes = time.Now().Add(d)
+	earlier, until := r.resumes, time.Now().Add(d)
+	if until.After(earlier) {
+		r.resumes = until
+	}
 	return slices.Collect(maps.Values(r.open)), func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.resumes = time.Time{}
+		if r.resumes.Equal(until) {
+			r.resumes = earlier
+		}
 	}
 }
 
-// holdsStarts reports whether no run may begin now.
-func (r *Runner) holdsStarts() bool {
+// HoldsStarts reports whether no run may begin now.
+func (r *Runner) HoldsStarts() bool {
 	r.mu.Lock()
 	held := time.Now().Before(r.resumes)
 	r.mu.Unlock()

@@ -78,7 +78,7 @@ func (x *execution) awaitTurn() error {
 		defer timer.Stop()
 		tooLate = timer.C
 	}
-	if err := x.limiter.Acquire(x.asks, tooLate, s.holdsStarts); err != nil {
+	if err := x.limiter.Acquire(x.asks, tooLate, s.HoldsStarts); err != nil {
 		return err
 	}
 	x.acquired.Store(true)
