@@ -66,9 +66,6 @@
 // place, or from the stream after the place. The present leader must learn it, too: from the pass that it owes, from its pending keys, or
 // from the stream that it has not received.
 //
-// Package capture does not keep two of the rules yet: PassEnds and SweepSeen. testdata/stories_capture.txt tells what a failover that loses
-// writes does without each of them.
-//
 // Not in the model: max_pct; several masters, and slots that move; a former master that is isolated and still answers; keys with members;
 // keys that expire; commands that are unknown, or inside MULTI; pending keys that exceed their budget; the basis of a job and the adoption
 // of a table; the pause before a pass that may have missed keys is made again; a place that moves while the stream is cut off. A run of

@@ -243,6 +243,13 @@ func (c *Capture) readAll(ctx context.Context, conn redisconn.Conn, b *batch, yi
 	if err != nil {
 		return err
 	}
+	// The last page has no row. It covers the keys that were not found: a failover may lose the commands that removed them.
+	if _, err := c.noteSeen(ctx, conn, b); err != nil {
+		return err
+	}
+	if err := yield(flush.Page{Part: -1, Lane: flush.InOrder, Move: f.move(b, false)}); err != nil {
+		return err
+	}
 	_, b.missed = c.keys.Pass(st)
 	return nil
 }

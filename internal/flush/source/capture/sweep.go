@@ -50,12 +50,13 @@ func (f *feed) owe(r reread) {
 // records.
 func (c *Capture) StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error) {
 	missing, err := c.keys.StillMissing(ctx, records)
-	if err != nil || len(missing) == 0 || c.batch == nil || c.batch.owed == owesDelete {
+	if err != nil || c.batch == nil {
 		return missing, err
 	}
-	heads, err := c.heads(ctx, nil)
-	if err != nil {
-		return nil, c.fail("search for keys of", err)
+	// A failover may lose the command after which a key is there, or missing.
+	heads, err := c.noteSeen(ctx, nil, c.batch)
+	if err != nil || len(missing) == 0 || c.batch.owed == owesDelete {
+		return missing, err
 	}
 	f := c.feed()
 	if err := f.awaitReceived(ctx, heads); err != nil {
