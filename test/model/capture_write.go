@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // read lets a leader read the next key of its batch. In a pass a key that is not there gives no page.
 func (c *captureSteps) read(i int) {
 	to := c.from
@@ -181,10 +183,23 @@ func (p CaptureProtocol) commit(to *Capture, page capturePage) string {
 	switch {
 	case deleted && !page.gone:
 		return p.broken(RowOfKey)
-	case deleted && page.wiped && to.redis.wiped.has(page.key) && p.OnFlush == FlushStop:
+	case deleted && page.wiped && to.redis.wiped.has(page.key) && p.OnFlush == FlushStop && p.flushWaits(to, page.epoch):
 		return p.broken(FlushDeletes)
 	}
 	return ""
+}
+
+// flushWaits reports whether a leader has received a FLUSHALL that waits for a decision, or will receive it. It does not learn of a FLUSHALL
+// that came before it joined the stream at its end. Then max_pct limits how many rows its pass deletes.
+func (p CaptureProtocol) flushWaits(s *Capture, epoch uint8) bool {
+	for i := range s.node {
+		f := &s.node[i].feed
+		if s.node[i].epoch != epoch || p.lacks(&s.redis, f.at) {
+			continue
+		}
+		return f.emptied || slices.Contains(s.redis.log[f.at.offset:s.redis.at.offset], flushAll)
+	}
+	return false
 }
 
 // written lets a leader go on after its page is committed.
