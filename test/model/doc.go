@@ -52,8 +52,8 @@
 //
 // Not in the model: lists, sorted sets, scans; lanes; dead letters; a job that was renamed; a cluster of databases without locks
 // between its servers; a database that loses commits; a higher epoch in the fence, which the model of the lease has; retention by time; an
-// id that a stream gives twice; a stream whose recorded positions Redis has lost as a whole; on_gap: continue; the other choices of
-// on_decrease.
+// id that a stream gives twice; a position of a stream whose record Redis has lost (here it is the one before all entries, and
+// limits other jobs); on_gap: continue; the other choices of on_decrease.
 //
 // # The capture
 //

@@ -102,13 +102,19 @@ func TestFailoverThatLosesTheAnchorTrimsNoUnreadEntry(t *testing.T) {
 	zero := time.Duration(0)
 	for name, c := range map[string]struct {
 		retain  *time.Duration
-		size    int  // of an entry
-		emptied bool // the promoted replica has no entries
+		size    int   // of an entry
+		lost    []any // keys that the promoted replica has not received
+		emptied bool  // the promoted replica has no entries
 	}{
-		"by the job itself":    {&zero, 1, false},
-		"of large entries":     {&zero, largeAnchor + 1, false},
-		"by another job later": {nil, 1, false},
-		"of an emptied stream": {&zero, 1, true},
+		"by the job itself":          {&zero, 1, nil, false},
+		"of large entries":           {&zero, largeAnchor + 1, nil, false},
+		"by another job later":       {nil, 1, nil, false},
+		"of an emptied stream":       {&zero, 1, nil, true},
+		"and its record":             {&zero, 1, []any{eventsPositions}, false},
+		"and its record, untrimmed":  {nil, 1, []any{eventsPositions}, false},
+		"and that of large entries":  {&zero, largeAnchor + 1, []any{eventsPositions}, false},
+		"and all entries and record": {&zero, 1, []any{eventsPositions}, true},
+		"and the whole stream":       {&zero, 1, []any{eventsPositions, "events"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -127,6 +133,9 @@ func TestFailoverThatLosesTheAnchorTrimsNoUnreadEntry(t *testing.T) {
 			if _, err := db.flush(t.Context(), src, func(step string) error {
 				if step == stepOfFlush+string(flushtest.StepBeforeDiscard) {
 					src.Store = promoted.store
+					for _, key := range c.lost {
+						promoted.Do("DEL", key)
+					}
 					if c.emptied {
 						promoted.Do("XTRIM", "events", "MAXLEN", 0)
 					} else {
@@ -149,5 +158,62 @@ func TestFailoverThatLosesTheAnchorTrimsNoUnreadEntry(t *testing.T) {
 				t.Errorf("the next run: %v, want ErrGap", err)
 			}
 		})
+	}
+}
+
+// The replica also lacks the record of the position. A run that looks at it must not record a position that other jobs trim up to.
+func TestFailoverThatLosesTheRecordRecordsNoLostPosition(t *testing.T) {
+	t.Parallel()
+	const before = "0-0 0" // all entries
+	zero := time.Duration(0)
+	for name, look := range map[string]func(s *Stream, at string) error{
+		"by a transaction": func(s *Stream, at string) error {
+			_, err := s.look(t.Context(), idOfNoted(at), at)
+			return err
+		},
+		"by a script": func(s *Stream, at string) error {
+			_, err := s.lookByScript(t.Context(), idOfNoted(at), at)
+			return err
+		},
+	} {
+		for what, c := range map[string]struct {
+			ids  []int // of the promoted replica
+			at   string
+			want string
+		}{
+			"without its entry":   {[]int{11, 12, 30}, "20-0 3", before},
+			"without entries":     {nil, "20-0 3", before},
+			"with its entry":      {[]int{11, 20, 30}, "20-0 3", "20-0 3"},
+			"where a job begins":  {[]int{11, 12, 30}, "20-0 0", "20-0 0"},
+			"without later entry": {[]int{11, 20}, "20-0 3", "20-0 3"},
+		} {
+			t.Run(name+" "+what, func(t *testing.T) {
+				t.Parallel()
+				g := newRig(t)
+				for _, id := range c.ids {
+					g.fillStream(id, id, nil)
+				}
+				src := g.stream(StreamOptions{})
+				if err := look(src, c.at); err != nil {
+					t.Fatal(err)
+				}
+				if got := g.Str("HGET", eventsPositions, "events"); got != c.want {
+					t.Errorf("recorded %q, want %q", got, c.want)
+				}
+				if c.want != before {
+					return
+				}
+				newDatabase().drain(t, g.stream(StreamOptions{Job: "other", Retain: &zero}))
+				if got := g.ids(); got != strings.Trim(fmt.Sprint(c.ids), "[]") {
+					t.Errorf("left: %s; unread entries were trimmed", got)
+				}
+				if n, err := g.stream(StreamOptions{}).Backlog(t.Context()); n < int64(len(c.ids)) || err != nil {
+					t.Errorf("backlog %d, %v", n, err)
+				}
+				if got, err := g.stream(StreamOptions{}).Peek(t.Context(), 9); len(got) < len(c.ids) || err != nil {
+					t.Errorf("peek: %d entries, %v", len(got), err)
+				}
+			})
+		}
 	}
 }

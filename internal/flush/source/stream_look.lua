@@ -1,14 +1,19 @@
--- Looks at a stream from a position, and records the job's position if none is recorded yet.
+-- Looks at a stream from a position, and records the job's position if none is recorded yet. If the entry at the position is
+-- missing, a failover may have lost it, and the position before all entries is recorded: see stream_trim.lua.
 -- KEYS: stream, positions
 -- ARGV: job, id of the position or "" for the recorded position, position to record or ""
 -- Reply: {type, length, last generated id, entries ever added or -1, highest deleted id or "", first id or "",
 --         id of the position if that entry exists or "", first id after it or "", recorded position or ""}
 local found = redis.call('TYPE', KEYS[1]).ok
 local noted = redis.call('HGET', KEYS[2], ARGV[1]) or ''
-if ARGV[3] ~= '' and noted == '' then
-  redis.pcall('HSET', KEYS[2], ARGV[1], ARGV[3]) -- an error is ignored, because a user without this permission may still look
+local function note(sound)
+  if ARGV[3] ~= '' and noted == '' then
+    -- An error is ignored, because a user without this permission may still look.
+    redis.pcall('HSET', KEYS[2], ARGV[1], (sound or string.match(ARGV[3], ' 0$')) and ARGV[3] or '0-0 0')
+  end
 end
 if found ~= 'stream' then
+  note(false)
   return {found, 0, '0-0', -1, '', '', '', '', noted}
 end
 local told, info = redis.call('XINFO', 'STREAM', KEYS[1]), {}
@@ -40,5 +45,6 @@ else
     anchor, behind = position, id(at, 2)
   end
 end
+note(anchor ~= '' or last == position)
 return {found, info.length, last ~= '' and last or '0-0', info['entries-added'] or -1, info['max-deleted-entry-id'] or '',
   first and first[1] or '', anchor, behind, noted}

@@ -6,9 +6,11 @@
 -- Reply: 1 if there may be more to trim, else 0
 --
 -- If the entry at the position does not exist, a failover may have lost it. Then entries before the position may be newer, and
--- unread. So nothing is trimmed, and the recorded position stays, because other jobs trim up to it. The job's next run reports
--- the gap. If there are no entries before the position, some program has trimmed them, and the position is recorded. But if the
--- stream's last id is also before the position, the next entries may be, too.
+-- unread. So nothing is trimmed, and the recorded position stays, because other jobs trim up to it. If the failover lost that,
+-- too, the position before all entries is recorded. The job's next run reports the gap. A position without a number needs none
+-- of this: a job begins there, or Redis does not count entries, and then a missing entry is always a gap.
+-- If there are no entries before the position, some program has trimmed them, and the position is recorded. But if the stream's
+-- last id is also before the position, the next entries may be, too.
 --
 -- Ids are compared as texts, because an id has two numbers of 64 bits, and Lua's numbers have fewer bits.
 local function less(a, b)
@@ -41,7 +43,7 @@ local function lost()
 end
 if ARGV[6] ~= '' and lost() then
   if not redis.call('HGET', KEYS[2], ARGV[1]) then
-    redis.pcall('HSET', KEYS[2], ARGV[1], ARGV[2])
+    redis.pcall('HSET', KEYS[2], ARGV[1], string.match(ARGV[2], ' 0$') and ARGV[2] or '0-0 0')
   end
   return 0
 end
