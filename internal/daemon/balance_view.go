@@ -103,7 +103,8 @@ func orderIfIdle(r *job.Runner, tasks []work.Task, hold time.Duration, order fun
 
 // isRefused reports whether err shows that the election's only server has not stored an order.
 func isRefused(err error) bool {
-	return errors.Is(redisconn.Explain(err), redisconn.ErrRefused) || errors.Is(err, elector.ErrRefused) || errors.Is(err, redislock.ErrNoLeader)
+	return errors.Is(redisconn.Explain(err), redisconn.ErrRefused) || errors.Is(err, elector.ErrRefused) ||
+		errors.Is(err, redislock.ErrNoLeader)
 }
 
 // balanceViews returns the node's candidacies, for the balancer.

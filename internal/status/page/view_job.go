@@ -34,7 +34,7 @@ type jobPage struct {
 	MayVerify  bool
 	LeftAlone  string        // such as "12 rows", which wait to be accepted as rows of the job; "" if no rows wait
 	Kept       string        // such as "12 rows", which the job deleted and keep_deleted keeps; "" if there are none
-	KeptUnread bool          // nobody has counted these rows yet, or the database has not answered
+	KeptUnread bool          // baton has not counted these rows yet, or the database has not answered
 	KeptUntil  instant       // when the first of these rows may be removed
 	Verified   *verifiedView // the job's last finished verification; may be nil
 	Operation  string        // the verification or backfill in progress
