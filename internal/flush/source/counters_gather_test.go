@@ -143,6 +143,22 @@ func TestLateGatheringMovesNothing(t *testing.T) {
 	g.noCounters()
 }
 
+// A client or a proxy may send the sealing again after it was executed.
+func TestSealingThatIsSentAgainChangesNothing(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	g.fillPlain(false, 300)
+	src := g.plain(PlainCountersOptions{PartRows: 125})
+	want := stageNow(t, src, "a")
+	again := flush.Stage{ID: "a" + gathering, Job: want.Job}
+	if ok, err := src.seal(t.Context(), &again, "a"); !ok || err != nil || again != want {
+		t.Errorf("sealed again: %+v, %v, %v; want %+v", again, ok, err, want)
+	}
+	if _, err := src.seal(t.Context(), &flush.Stage{ID: "b" + gathering}, "b"); !errors.Is(err, flush.ErrStaleStage) {
+		t.Errorf("sealed by another run: %v, want ErrStaleStage", err)
+	}
+}
+
 // Random schedules of producers, flushes and crashes are compared with a sum.
 func TestPlainCountersAreExactUnderAnySchedule(t *testing.T) {
 	t.Parallel()

@@ -122,8 +122,8 @@ func (s *PlainCounters) Stage(ctx context.Context, newID, _ string) (st flush.St
 	}
 }
 
-// gathering ends the id of a stage that is not sealed. Therefore no ledger has that id, and no run reads or discards such a stage: after a
-// failover that loses the sealing, the stage is not the stage that was sealed.
+// gathering ends the id of a stage that is not sealed. Therefore no node of this version records that id in a ledger, and no run reads or
+// discards such a stage: after a failover that loses the sealing, the stage is not the stage that was sealed.
 const gathering = "-gathering"
 
 // begin makes a stage, or finds the stage of an earlier run. The result verdict is "nothing", "gathering" or "sealed".

@@ -8,12 +8,13 @@
 -- The new id matters if a failover loses the sealing of a stage that was applied. Then the stage is gathering again, and gets
 -- later increments. Under its old id the ledger would skip these increments.
 local meta = redis.call('HMGET', KEYS[3], 'id', 'parts')
+local size = redis.call('HLEN', KEYS[2])
+-- An older version keeps the id. The new id is there if this request was sent again after it was executed.
+if meta[2] and (meta[1] == ARGV[1] or meta[1] == ARGV[4]) then
+  return {'sealed', meta[1], tonumber(string.match(meta[2], '^%d+')), size}
+end
 if meta[1] ~= ARGV[1] then
   return {'stale'}
-end
-local size = redis.call('HLEN', KEYS[2])
-if meta[2] then
-  return {'sealed', meta[1], tonumber(string.match(meta[2], '^%d+')), size} -- by an older version, which keeps the id
 end
 if redis.call('EXISTS', KEYS[1]) == 1 then
   return {'more'}
