@@ -124,16 +124,8 @@ func (p program) settle(s Settings, parent int) (Step, syscall.Errno) {
 	if s.Umask != nil {
 		syscall.Umask(*s.Umask)
 	}
-	for _, last := range []bool{false, true} { // settings that this process itself still needs change last
-		for _, l := range s.limits() {
-			if (l.Resource == limitAddressSpace) != last {
-				continue
-			}
-			limit := syscall.Rlimit{Cur: l.Max, Max: l.Max}
-			if err := syscall.Setrlimit(l.Resource, &limit); err != nil {
-				return StepLimits, errnoOf(err)
-			}
-		}
+	if errno := s.setLimits(syscall.Setrlimit); errno != 0 {
+		return StepLimits, errno
 	}
 	if s.User == nil {
 		for _, c := range lent() { // a command with the daemon's own user must not inherit these capabilities
@@ -142,6 +134,22 @@ func (p program) settle(s Settings, parent int) (Step, syscall.Errno) {
 		return 0, 0
 	}
 	return StepUser, p.become(*s.User, parent)
+}
+
+// setLimits applies the limits of the command. The argument set is setrlimit(2).
+func (s Settings) setLimits(set func(resource int, limit *syscall.Rlimit) error) syscall.Errno {
+	for _, last := range []bool{false, true} { // settings that this process itself still needs change last
+		for _, l := range s.limits() {
+			if (l.Resource == limitAddressSpace) != last {
+				continue
+			}
+			err := set(l.Resource, &syscall.Rlimit{Cur: l.Max, Max: l.Max})
+			if err != nil && l.Resource != realTimePriority { // a sandbox may refuse every change of this limit
+				return errnoOf(err)
+			}
+		}
+	}
+	return 0
 }
 
 // become switches to the rights of another user, and keeps no other rights.
