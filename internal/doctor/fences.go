@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync"
 
 	"baton/internal/config"
 	"baton/internal/daemon/site"
@@ -19,25 +20,55 @@ func examineFences(ctx context.Context, c config.Config) (found []Finding) {
 		return nil // another check reports this problem, and the problems of the databases
 	}
 	defer func() { _ = locks.Close() }() // no data was written
+	fences := fencesByDatabase(ctx, c)
+	// The epochs are read after the fences, because a leader raises the epoch in Redis before it takes a fence.
+	states, unread, err := locks.States(ctx, c.LockKeys())
+	if err != nil || unread != nil {
+		return nil
+	}
 	lockOf := map[string]string{}
 	for _, j := range c.Jobs {
 		lockOf[j.Name] = cmp.Or(j.Lock, c.Election.LockKey)
 	}
-	for name, jobs := range site.JobsByDatabase(c) {
-		for _, f := range fencesIn(ctx, c, name, jobs) {
-			// The epoch is read after the fence, because a leader raises the epoch in Redis before it takes a fence.
-			state, err := locks.State(ctx, lockOf[f.Job])
-			if err != nil || state.Forbidden || f.Epoch <= state.Epoch {
+	known := int64(0)
+	for _, s := range states {
+		if s.Forbidden {
+			return nil
+		}
+		known = max(known, s.Epoch)
+	}
+	for name, all := range fences {
+		for _, f := range all {
+			if f.Epoch <= known { // a job that has got another lock still has the epoch of its old lock
 				continue
 			}
 			found = append(found, finding.UnknownLeader.Of(jobSubject(f.Job),
 				fmt.Sprintf("its fence in database %q has epoch %d, and the last epoch of lock %q in this Redis is %d",
-					name, f.Epoch, lockOf[f.Job], state.Epoch),
+					name, f.Epoch, lockOf[f.Job], states[lockOf[f.Job]].Epoch),
 				"another leader may write to this database, and then the two leaders take the fence from each other",
-				"if this Redis has lost its data, do nothing: the next leader has a higher epoch. Otherwise a leader that this Redis does "+
-					"not know has taken the fence. "+flush.UnknownLeader))
+				"if this Redis has lost its data, or if the job's earlier lock is no longer configured, do nothing: the next leader has a "+
+					"higher epoch. Otherwise a leader that this Redis does not know has taken the fence. "+flush.UnknownLeader))
 		}
 	}
+	return found
+}
+
+// fencesByDatabase asks all databases at the same time. A database that does not answer must leave time for the locks.
+func fencesByDatabase(ctx context.Context, c config.Config) map[string][]flush.Fence {
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
+	defer cancel()
+	found := map[string][]flush.Fence{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for name, jobs := range site.JobsByDatabase(c) {
+		wg.Go(func() {
+			fences := fencesIn(ctx, c, name, jobs)
+			mu.Lock()
+			defer mu.Unlock()
+			found[name] = fences
+		})
+	}
+	wg.Wait()
 	return found
 }
 
