@@ -11,8 +11,9 @@ import (
 )
 
 // pruneChunk is the maximum number of rows that one query "prune" or "kept_prune" deletes. After pruneTimeouts timeouts, inChunks ends, and
-// the remaining rows wait for the next pruning. A statement that times out has worked for half a lease for nothing.
-const pruneChunk, pruneTimeouts = 1000, 8
+// the remaining rows wait for the next pruning. A statement that times out has worked for half a lease for nothing. After pruneTrust
+// successes, inChunks asks again for numbers that have timed out, because a lock may have been the reason. Each timeout doubles pruneTrust.
+const pruneChunk, pruneTimeouts, pruneTrust = 1000, 8, 100
 
 // Prune deletes ledger entries that are no longer needed and returns their number. It deletes the entries that are older than the argument
 // olderThan, except the entries of each shard's newest batch.
@@ -42,9 +43,9 @@ func (s *Store) PruneKept(ctx context.Context) (deleted int64, err error) {
 
 // inChunks repeats a task whose last argument is the maximum number of rows to delete. It ends after the task has deleted fewer rows. If
 // the deletion takes longer than a statement, the wait for a lock or a round trip may take, the number becomes a tenth. After each success
-// it grows again, but it stays below every number that has timed out.
+// it grows again, but it first stays below every number that has timed out.
 func (s *Store) inChunks(ctx context.Context, doing string, task Task) (deleted int64, err error) {
-	args, most, timeouts := task.Args, int64(pruneChunk), 0
+	args, most, timeouts, successes := task.Args, int64(pruneChunk), 0, 0
 	for size := most; ; {
 		var touched int64
 		task.Then = func(n int64) error { touched = n; return nil }
@@ -60,6 +61,9 @@ func (s *Store) inChunks(ctx context.Context, doing string, task Task) (deleted 
 			if touched < size {
 				return deleted, nil
 			}
+			if successes++; successes == pruneTrust<<timeouts {
+				most, successes = min(pruneChunk, 2*most), 0
+			}
 			size = min(most, size+1+size/8)
 			continue
 		}
@@ -70,11 +74,11 @@ func (s *Store) inChunks(ctx context.Context, doing string, task Task) (deleted 
 		switch {
 		case size == 1:
 			return deleted, fmt.Errorf("the oldest row could not be deleted, so it stays with all rows after it: another transaction "+
-				"may hold a lock on the row, or the deletion takes longer than the lease allows: %w", err)
+				"may hold a lock, or the deletion takes longer than the lease allows: %w", err)
 		case timeouts == pruneTimeouts:
 			return deleted, fmt.Errorf("%d statements have timed out, so the remaining rows stay for now: %w", timeouts, err)
 		}
-		most, size = size-1, max(1, size/10)
+		most, size, successes = size-1, max(1, size/10), 0
 	}
 }
 
