@@ -145,7 +145,7 @@ var (
 	OtherElection = jobs.kind(SeverityError, "", "its fence in database … belongs to lock …, and election.lock_key is …",
 		"the job fails; the remedy contains the SQL statement that moves the job")
 	UnknownLeader = jobs.kind(SeverityWarning, "", "its fence in database … has epoch …, and the last epoch of lock … in this Redis is …",
-		"the job fails: another installation may have the same lock key on another Redis")
+		"two leaders may take the fence from each other")
 	Misfit = jobs.kind(SeverityError, "",
 		"no such table, no such column, a type that does not fit, a column that must be written and is not, an engine "+
 			"without transactions, no unique index on `key`, a `key` by which different texts are equal (a collation that "+
