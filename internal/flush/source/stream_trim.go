@@ -57,16 +57,17 @@ func (s *Stream) trim(ctx context.Context, at place.Place, first int) error {
 }
 
 // note records a place. If retain is not "", note trims some entries before the place. It reports whether there may be more to trim. If the
-// entry at the place was lost, note does neither: see stream_trim.lua. Lua would copy that entry. So if entries are large, note looks for
-// it just before the script, on the same connection and thus on the same server.
+// entry at the place was lost, note does neither: see stream_trim.lua. Lua would copy that entry. So if sizes are known, note looks for
+// it just before the script, and the script looks only for a small one. In a Cluster, a failover between the two leads the script to
+// another server, and then a lost large entry goes unnoticed.
 func (s *Stream) note(ctx context.Context, c redisconn.Conn, at, retain string, first int) (more bool, err error) {
 	look := "1"
-	if id := idOfNoted(at); first > largeAnchor {
-		_, found, err := s.firstOf(ctx, c, id, id)
+	if id := idOfNoted(at); first > 0 {
+		size, found, err := s.firstOf(ctx, c, id, id)
 		if err != nil {
 			return false, err
 		}
-		if found {
+		if found && size > largeAnchor {
 			look = ""
 		}
 	}

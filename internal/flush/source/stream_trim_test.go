@@ -1,10 +1,12 @@
 package source
 
 import (
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"baton/internal/flush"
 	"baton/internal/redisconn/redistest"
 )
 
@@ -94,5 +96,24 @@ func (g *rig) trimsInSteps(want int64) {
 	const begun = 1 // the job's place is recorded before anything is read
 	if got := g.ids(); got != "25050" || steps.Load() != begun+want || len(db.rows()) != 25_050 {
 		g.T.Errorf("after %d steps left: %.40s, of %d rows", steps.Load(), got, len(db.rows()))
+	}
+}
+
+// A large anchor may stand behind a small first entry. No script may copy it, so it is looked for outside of the script.
+func TestLargeAnchorBehindASmallEntryIsNotCopied(t *testing.T) {
+	g := newRig(t)
+	g.fillStream(1, 1, nil)
+	g.Do("XADD", "events", "2-0", "n", strings.Repeat("x", largeAnchor+1))
+	src, db := g.stream(StreamOptions{}), newDatabase()
+	db.drain(t, src)
+	g.Do("CONFIG", "RESETSTAT")
+	if err := src.Discard(t.Context(), flush.Stage{}); err != nil {
+		t.Fatal(err)
+	}
+	if stats := g.Str("INFO", "commandstats"); strings.Count(stats, "cmdstat_xrange:calls=1,") != 1 {
+		t.Errorf("the anchor was not looked for exactly once:\n%s", stats)
+	}
+	if got := g.Str("HGET", eventsPositions, "events"); got != "2-0 2" {
+		t.Errorf("recorded %q", got)
 	}
 }
