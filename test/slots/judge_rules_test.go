@@ -223,3 +223,16 @@ func TestOnlyTheRunBeforeMayTakeTheLatestSlot(t *testing.T) {
 		}
 	}
 }
+
+// A run that took the slot after its own excuses one slot, and not a chain of them.
+func TestOneRunExcusesOneSlotThatItOverlapped(t *testing.T) {
+	at := func(n int64) time.Time { return time.Unix(n, 0) }
+	overlap := func(n int64) entry { return entry{job: "all", reason: "overlap", first: at(n), slot: at(n), count: 1} }
+	e := evidence{
+		jobs: []spec{{name: "all", every: time.Second, catchUp: "all"}}, from: at(10), until: at(13),
+		runs: []run{{job: "all", slot: at(11)}}, entries: []entry{overlap(12), overlap(13)},
+	}
+	if wrong := within(e); len(wrong) != 1 || !strings.Contains(wrong[0], slotTime(at(13))) {
+		t.Errorf("%q, want only the slot %s", wrong, slotTime(at(13)))
+	}
+}
