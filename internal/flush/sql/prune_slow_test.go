@@ -124,7 +124,10 @@ func TestPruneKeptGivesUpWaitingForALockedRow(t *testing.T) {
 		z := &sizes{}
 		_, err := db.sizing(z, ttl(2*time.Second)).PruneKept(t.Context())
 		wantTransient(t, err)
-		if !strings.Contains(err.Error(), "another transaction may hold a lock, or") || strings.Contains(err.Error(), "unknown") {
+		if !strings.Contains(err.Error(), "another transaction may hold a lock, or") {
+			t.Error(err)
+		}
+		if db.Driver == "sqlite" && strings.Contains(err.Error(), "unknown") { // the transaction has not begun
 			t.Error(err)
 		}
 		if db.Driver != "sqlite" { // there BEGIN already waits

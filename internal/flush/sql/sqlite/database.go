@@ -69,14 +69,23 @@ func (d database) Session(ctx context.Context) (sql.Session, error) {
 	return session{s, d.lock}, nil
 }
 
-// Run implements sql.Session. The query "begin" waits for the lock only briefly, so Run repeats it.
+// delays are the pauses between SQLite's own attempts to take a lock. The last of them repeats. Shorter pauses would take the lock from
+// programs that wait in SQLite.
+var delays = []int{1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100} // in milliseconds
+
+// Run implements sql.Session. The query "begin" does not wait for the lock, so Run repeats it.
 func (s session) Run(ctx context.Context, tasks ...sql.Task) error {
 	if len(tasks) == 0 || tasks[0].Query != "begin" {
 		return s.Session.Run(ctx, tasks...)
 	}
 	err := s.Session.Run(ctx, tasks[0])
-	for until := time.Now().Add(s.limit); busy(err) && time.Now().Before(until); {
-		err = s.Session.Run(ctx, tasks[0])
+	for i, until := 0, time.Now().Add(s.limit); busy(err) && time.Now().Before(until); i++ {
+		select {
+		case <-time.After(time.Duration(delays[min(i, len(delays)-1)]) * time.Millisecond):
+			err = s.Session.Run(ctx, tasks[0])
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	if err != nil {
 		return err

@@ -1,8 +1,8 @@
 -- name: begin
 -- IMMEDIATE takes the only write lock at once. From here on no other process can change the
--- fence, and no statement in the transaction can find the database busy. SQLite waits for the lock only for 50 ms, because a wait of
+-- fence, and no statement in the transaction can find the database busy. SQLite itself does not wait for the lock, because a wait of
 -- SQLite cannot be cancelled: see the session in database.go.
-PRAGMA busy_timeout = 50; BEGIN IMMEDIATE; PRAGMA busy_timeout = {lock_ms}
+PRAGMA busy_timeout = 0; BEGIN IMMEDIATE; PRAGMA busy_timeout = {lock_ms}
 
 -- name: version_table
 CREATE TABLE IF NOT EXISTS {prefix}schema_version (
