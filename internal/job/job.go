@@ -69,8 +69,8 @@ const (
 	// ReasonNoLeader means that the slot passed while the lock was free, or after the last renewal of a lease that ran out, so that no node
 	// led.
 	ReasonNoLeader Reason = "no_leader"
-	// ReasonLate means that this node led, but noticed the slot too late, because its clock was put forward, or the machine was suspended,
-	// overloaded or busy with other starts, or because the lock was being handed over.
+	// ReasonLate means that this node led, but noticed the slot too late. Its clock was put forward, the machine was suspended, overloaded
+	// or busy with other starts, or the lock was being handed over.
 	ReasonLate Reason = "late"
 	// ReasonLedger means that the slot could not be claimed, or the outcome of the claim is unknown.
 	ReasonLedger Reason = "ledger"
