@@ -229,8 +229,8 @@ func captureWhileSlotsMove(t *testing.T, value string) {
 		end()
 		c.settles()
 	}
-	// The streams of the rows may make the table equal before the job has seen that slots have moved, and a pass notes only its first reason. So
-	// the notes are not compared here. TestASlotThatChangesHandsWithoutItsKeysLeadsToAPass waits for the note.
+	// The streams of the rows may make the table equal before the job has seen that slots have moved, and a pass notes only its first
+	// reason. So the notes are not compared here. TestASlotThatChangesHandsWithoutItsKeysLeadsToAPass waits for the note.
 	//
 	// The job may see the last move of a slot a moment later. Then it leaves the changes to a pass, which may have to wait for the pause
 	// after an incomplete pass. After that it reads a change alone.
