@@ -79,7 +79,11 @@ func (v balanceView) HandOver(ctx context.Context, to, reason string) error {
 		return errors.New("the term has ended in the meantime")
 	}
 	w, _ := v.current()
-	return orderIfIdle(v.runner, w.Tasks, v.timing.TTL+time.Second, func() (possible bool, err error) {
+	hold := v.timing.TTL
+	if deadline, ok := ctx.Deadline(); ok { // until then the order may reach Redis
+		hold += time.Until(deadline)
+	}
+	return orderIfIdle(v.runner, w.Tasks, hold, func() (possible bool, err error) {
 		err = v.election.StepDownOwner(ctx, term.Owner(), elector.Order{To: to, Reason: reason, Code: elector.CodeBalance})
 		return len(v.lockStores.Stores) > 1 || !isRefused(err), err
 	})

@@ -250,7 +250,7 @@ func (r *Runner) noteClosed(run Run) {
 func (r *Runner) remember(s *session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.session = s
+	r.session, r.resumes = s, time.Time{} // a hold belongs to the term in which it was set
 }
 
 func (r *Runner) forget() {
@@ -259,7 +259,7 @@ func (r *Runner) forget() {
 	r.session = nil
 	clear(r.next)
 	clear(r.open)
-	r.resumes, r.progress = time.Time{}, time.Time{}
+	r.progress = time.Time{}
 }
 
 // now returns the wall clock's time without the monotonic reading, which would hide that the clock was set.

@@ -137,6 +137,27 @@ func TestNothingBeginsWhileStartsAreHeld(t *testing.T) {
 	})
 }
 
+// A handover may be refused because its term has just ended. The next term must not wait for the rest of a lease.
+func TestStartsAreNotHeldInTheNextTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := lead(t, jobtest.NewLedger("me"), every(t, "flush", "10s", nothing))
+		_, _ = n.HoldStarts(time.Hour)
+		n.end()
+		_, _ = n.HoldStarts(time.Hour)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() {
+			ended <- n.Run(ctx, job.Term{Owner: "me"}, job.Workload{Jobs: []job.Job{every(t, "flush", "10s", nothing)}})
+		}()
+		after(10500 * time.Millisecond)
+		want(t, "flushes of the next term", n.starts("flush"), []float64{10})
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A run whose claim is on its way may begin at any moment, and so it is open. It stays open until its result is recorded.
 func TestARunIsOpenFromItsClaimToItsRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

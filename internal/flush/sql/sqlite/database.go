@@ -93,7 +93,7 @@ func (s session) Run(ctx context.Context, tasks ...sql.Task) error {
 	return s.Session.Run(ctx, tasks[1:]...)
 }
 
-// busy reports whether another connection has held a lock for too long.
+// busy reports whether SQLite refused a statement because another connection holds a lock.
 func busy(err error) bool {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	return ok && e.Code()&0xff == sqlite3.SQLITE_BUSY
